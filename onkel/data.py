@@ -3,9 +3,9 @@
     load("mnist")                          all 70,000 digits; .train() gives the 60,000 of the training part
     load("drifting_mixtures", seed=3)      a synthetic stream; needs no file
 
-A set of files is looked for in the folder given (argument `directory`, or the environment variable ONKEL_DATA) and in the
-user's cache; each file has to have the checksum written here. Sets that OpenML keeps in the same form are fetched from there
-through scikit-learn and put into the cache, after the sequence of labels has been compared. Nothing is downloaded at import.
+A set of files is looked for in the folder given (argument `directory`, or the environment variable ONKEL_DATA) and
+in the user's cache; each file has to have the checksum written here. Sets that OpenML keeps in the same form are
+fetched from there through scikit-learn and put into the cache, after the sequence of labels has been compared.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ __all__ = ["SETS", "Dataset", "MissingData", "counting_sequence", "find", "label
 class Dataset(NamedTuple):
     """Rows in the order in which a stream shows them.
 
-    y holds class codes 0..m-1 (or +-1 for the synthetic binary streams); is_test marks the official test part where there is
-    one; paths are the ways from the root of the label tree to each label; group is a further column (the batch of gas_drift).
+    y holds class codes 0..m-1 (or +-1 for the synthetic binary streams); is_test marks the official test part where
+    there is one; paths are the ways from the root of the label tree to each label; group is a further column (the
+    batch of gas_drift).
     """
 
     X: np.ndarray  # a scipy.sparse.csr_matrix for newsgroups20
@@ -119,8 +120,8 @@ def find(name: str, directory: str | os.PathLike[str] | None = None) -> Path:
     if folder is None:
         wanted = "\n".join(f"    {places(directory)[0] / name / file}" for file in SETS[name].files)
         raise MissingData(
-            f"the data set {name!r} is not here, and {reason}.\nPut these files there (sha256 in onkel.data.SETS), or name "
-            f"another folder with --data or ONKEL_DATA:\n{wanted}\n  source: {SETS[name].source}"
+            f"the data set {name!r} is not here, and {reason}.\nPut these files there (sha256 in onkel.data.SETS), or "
+            f"name another folder with --data or ONKEL_DATA:\n{wanted}\n  source: {SETS[name].source}"
         )
     for file in SETS[name].files:
         _compare(folder / file, SETS[name].files[file])
@@ -156,7 +157,7 @@ def _read(name: str, folder: Path) -> Dataset:
     return SETS[name].read(folder)
 
 
-# --- label trees -----------------------------------------------------------------------------------------------------------
+# --- label trees --------------------------------------------------------------------------------------------
 
 
 def label_tree(paths: Sequence[Sequence[str]]) -> list[int]:
@@ -182,18 +183,17 @@ def _tree_file(path: Path) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(line.split("\t")[2].split("/")) for line in path.read_text().splitlines())
 
 
-# --- synthetic streams and streams made from data --------------------------------------------------------------------------
+# --- synthetic streams and streams made from data -----------------------------------------------------------
 
 
 def counting_sequence(data: Dataset, *, seed: int = 0, runs: int = 2, digits: int = 3) -> Dataset:
     """Digits in the order of a decimal counter running `runs` times from 000 to 999 (SVMD paper, section 6.2).
 
-    With three places each digit is needed 600 times; no image is used twice where there are enough of them. USPS has 542
-    eights in its training part, so both parts are pooled.
+    With three places each digit is needed 600 times; no image is used twice where there are enough of them. USPS has
+    542 eights in its training part, so both parts are pooled.
     """
-    width = 10**digits
-    order = np.array([[(k // 10 ** (digits - 1 - place)) % 10 for place in range(digits)] for k in range(width)]).ravel()
-    order = np.tile(order, runs)
+    counter = np.arange(10**digits)[:, None] // 10 ** np.arange(digits - 1, -1, -1)
+    order = np.tile(counter.ravel() % 10, runs)
     rng = np.random.default_rng(seed)
     rows = np.empty(len(order), dtype=np.intp)
     for digit in range(10):
@@ -221,7 +221,7 @@ SYNTHETIC = {
 }
 
 
-# --- readers ---------------------------------------------------------------------------------------------------------------
+# --- readers ------------------------------------------------------------------------------------------------
 
 
 def _digits() -> Dataset:
@@ -289,7 +289,7 @@ def _wipo_d(folder: Path) -> Dataset:
         return Dataset(d["X"], d["y"].astype(np.intp), d["is_test"], _tree_file(folder / "tree.txt"))
 
 
-# --- OpenML: the same content in another wrapping, packed into the layout above once its labels have been compared ---------
+# --- OpenML: the same content in another wrapping, packed into the layout above once its labels have been com
 
 
 def _openml(number: int, labels: str) -> tuple[np.ndarray, np.ndarray]:
@@ -317,8 +317,8 @@ def _openml_mnist() -> dict[str, bytes]:
 
 
 def _openml_electricity() -> dict[str, bytes]:
-    X, y = _openml(151, "010c38f6ef7ee04cfc884fa9ab55d9aa9e1abaa9041da8ca1a88f22c82de5c88")  # date and day come first and are left out
-    table = np.column_stack([X[:, -6:].astype(float), y == "UP"])
+    X, y = _openml(151, "010c38f6ef7ee04cfc884fa9ab55d9aa9e1abaa9041da8ca1a88f22c82de5c88")
+    table = np.column_stack([X[:, -6:].astype(float), y == "UP"])  # date and day come first and are left out
     lines = ["feat_1,feat_2,feat_3,feat_4,feat_5,feat_6,target", *(",".join(f"{v:.6g}" for v in row) for row in table)]
     return {"electricity.csv.xz": lzma.compress("\n".join(lines).encode())}
 
