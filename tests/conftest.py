@@ -13,7 +13,7 @@ settings.load_profile("onkel")
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """The folder of real data sets: $ONKEL_DATA, else ../shared/data beside the repository; skips where neither exists."""
+    """The folder of real data sets: $ONKEL_DATA, else ../shared/data; without either the test is skipped."""
     named = os.environ.get("ONKEL_DATA")
     folder = Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
     if not folder.is_dir():
