@@ -17,7 +17,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq, minimize
+from scipy.optimize import brentq
 from scipy.special import expit
 
 Array = np.ndarray
@@ -264,49 +264,6 @@ def softmax_root(z: Array, K: Array, U: float, y: int) -> Array:
     return found
 
 
-def prox_brute(loss, F, norm2, K, y, theta, *, eta, lam, C, cost=None, rival=None, exact=False, b=None):
-    """The implicit step by a general minimiser, knowing only F = f_t(x), ||f_t||^2 and K.
-
-        1/2 ||f - f_t||^2 + 1/2 |b - b_t|^2 + eta (lam/2 ||f||^2 + C L(f(x) + b)),  f = c f_t + sum_z a_z k((x,z), .)
-
-    Over (c, a, b), or with b = None without offset. Returns the best (c, a, b) and the objective, both as one vector u
-    and a function of it. A clipped loss enters as a slack above its pieces.
-    """
-    m = len(F)
-    gram = np.block([[np.array([[norm2]]), F[None]], [F[:, None], K]])  # of f_t and k((x, z), .)
-    start = np.concatenate([[1.0], np.zeros(m), np.zeros(m) if b is None else b])
-
-    def scores(u: Array) -> Array:
-        return (gram @ u[: m + 1])[1:] + u[m + 1 : 2 * m + 1]
-
-    def without_loss(u: Array) -> float:
-        f, moved, shifted = u[: m + 1], (u[: 2 * m + 1] - start)[: m + 1], (u[: 2 * m + 1] - start)[m + 1 :]
-        return 0.5 * moved @ gram @ moved + 0.5 * shifted @ shifted + eta * lam / 2 * f @ gram @ f
-
-    def objective(u: Array) -> float:
-        keep = [y, rival] if rival is not None and not exact else range(m)  # two labels only, the runner-up frozen
-        few = None if cost is None else cost[np.ix_(keep, keep)]
-        label = y if cost is None else list(keep).index(y)
-        return without_loss(u) + eta * C * loss_at(loss, scores(u)[list(keep)], label, theta, few)[0]
-
-    free, options = (None, None), {"ftol": 1e-16, "maxiter": 2000}
-    bounds = [free] * (m + 1) + [(0.0, 0.0) if b is None else free] * m
-    if loss not in CLIPPED:
-        found = minimize(objective, start, jac="3-point", method="SLSQP", bounds=bounds, options=options)
-        return found.x, objective
-    above = {"type": "ineq", "fun": lambda u: u[-1] - pieces(loss, scores(u), y, theta, cost, rival, exact)[0]}
-    found = minimize(
-        lambda u: without_loss(u) + eta * C * u[-1],
-        np.append(start, max(0.0, *pieces(loss, scores(start), y, theta, cost, rival, exact)[0], 0.0)),
-        jac="3-point",
-        method="SLSQP",
-        bounds=[*bounds, (0.0, None)],
-        constraints=[above],
-        options=options,
-    )
-    return found.x[:-1], objective
-
-
 # ------------------------------------------------------------------------------------------------------------- learner
 
 
@@ -408,20 +365,22 @@ class Naive:
 
     def inner(self, A: list[Array], B: list[Array]) -> float:
         """sum_ij k(x_i, x_j) A_i' kappa B_j over the points stored now."""
-        G, n = self.gram(), len(self.born)
-        return sum(G[i, j] * float(A[i] @ self.kappa @ B[j]) for i in range(n) for j in range(n))
+        left, right = np.array(A).reshape(-1, self.m), np.array(B).reshape(-1, self.m)
+        return float(np.sum(self.gram() * (left @ self.kappa @ right.T)))
 
     @property
     def coef(self) -> Array:
         """The rows of f, oldest first: (n,) or (n, m)."""
-        rows = np.array(self.alpha).reshape(-1, self.m)
-        return rows if self.loss in LABELLED else rows[:, 0]
+        return self._stack(self.alpha)
 
     @property
     def beta_coef(self) -> Array:
         """The rows of v, likewise."""
-        rows = np.array(self.beta).reshape(-1, self.m)
-        return rows if self.loss in LABELLED else rows[:, 0]
+        return self._stack(self.beta)
+
+    def _stack(self, rows: list[Array]) -> Array:
+        stacked = np.array(rows).reshape(-1, self.m)
+        return stacked if self.loss in LABELLED else stacked[:, 0]
 
     # ---------------------------------------------------------------------------------------------------- one example
 
