@@ -1,0 +1,161 @@
+"""The look of onkel's figures: light or dark, colours that the colour-blind tell apart, names written at the lines.
+
+Text is large for the size of a figure, so that it can still be read when a page shows the figure at half its width.
+matplotlib is imported by the functions that need it, never by importing this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+THEMES = ("light", "dark")
+INK = {"light": "#1c1c1c", "dark": "#e8e6e3"}
+PAPER = {"light": "#ffffff", "dark": "#16181c"}
+FAINT = {"light": "#c9c9c9", "dark": "#44484f"}
+
+# After Okabe and Ito, lighter on dark paper.
+HUES = {
+    "blue": {"light": "#0067a5", "dark": "#4fa9e2"},
+    "sky": {"light": "#3a9bd6", "dark": "#9bd3f5"},
+    "orange": {"light": "#d55e00", "dark": "#ff8b3d"},
+    "yellow": {"light": "#c48a00", "dark": "#f0c23c"},
+    "green": {"light": "#00835f", "dark": "#2fc79a"},
+    "pink": {"light": "#b8528c", "dark": "#e795c2"},
+    "grey": {"light": "#6f6f6f", "dark": "#a5a5a5"},
+}
+# One algorithm has one colour in every figure; what does without forgetting, or without a margin, is dashed.
+HUE_OF = {
+    "ILK": "blue",
+    "ILK(0)": "blue",
+    "SILK": "sky",
+    "NORMA": "orange",
+    "NORMA(0)": "orange",
+    "NORMA, truncated": "yellow",
+    "NORMA, no margin": "yellow",
+    "SVMD": "green",
+    "ALMA": "pink",
+    "ALMA, no margin": "pink",
+    "perceptron": "grey",
+}
+DASHED = {"ILK(0)", "NORMA(0)", "ALMA, no margin", "NORMA, no margin"}
+
+
+def colour(name: str, theme: str = "light") -> str:
+    """The colour of an algorithm, or of a hue by its name; grey for what is neither.
+
+    >>> colour("ILK") == colour("blue") != colour("blue", "dark")
+    True
+    """
+    return HUES.get(HUE_OF.get(name, name), HUES["grey"])[theme]
+
+
+@contextmanager
+def style(theme: str = "light") -> Iterator[None]:
+    """Figures drawn inside `with style(theme):` have onkel's look; matplotlib's own settings stay as they were."""
+    import matplotlib as mpl
+
+    ink, paper, faint = INK[theme], PAPER[theme], FAINT[theme]
+    settings = {
+        "figure.facecolor": paper,
+        "figure.dpi": 110,
+        "savefig.facecolor": paper,
+        "axes.facecolor": paper,
+        "axes.edgecolor": faint,
+        "axes.labelcolor": ink,
+        "axes.labelsize": 12,
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "axes.titlelocation": "left",
+        "axes.titlepad": 10,
+        "axes.titlesize": 13,
+        "axes.titleweight": "bold",
+        "font.size": 12,
+        "legend.frameon": False,
+        "lines.linewidth": 2.0,
+        "lines.solid_capstyle": "round",
+        "svg.fonttype": "none",
+        "svg.hashsalt": "onkel",  # the same figure is the same file
+        "text.color": ink,
+        "xtick.color": ink,
+        "xtick.labelsize": 11,
+        "ytick.color": ink,
+        "ytick.labelsize": 11,
+    }
+    with mpl.rc_context(settings):
+        yield
+
+
+def panels(count: int, *, width: float = 4.6, height: float = 3.7, columns: int = 0) -> tuple[Figure, list[Axes]]:
+    """A figure of `count` equal panels in a row, or in rows of `columns`."""
+    from matplotlib.figure import Figure
+
+    columns = columns or count
+    rows = -(-count // columns)
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    return figure, [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
+
+
+def line(axes: Axes, x: Any, y: Any, name: str, theme: str = "light", band: Any = None) -> None:
+    """The line of one algorithm, in its colour and stroke; `band` is the half width of a spread around it."""
+    hue = colour(name, theme)
+    axes.plot(x, y, "--" if name in DASHED else "-", color=hue, label=name)
+    if band is not None:
+        axes.fill_between(x, np.asarray(y) - band, np.asarray(y) + band, color=hue, alpha=0.15, linewidth=0)
+
+
+def name_lines(axes: Axes, size: float = 11.0) -> None:
+    """Write the label of each line beside its end instead of a legend, pushed apart where they would overlap."""
+    lines = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
+    if not lines:
+        return
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()  # settles the layout, so that heights are known
+    ends = []
+    for line in lines:
+        x, y = (np.asarray(data, float) for data in line.get_data())
+        last = np.flatnonzero(np.isfinite(y))[-1]
+        ends.append(axes.transAxes.inverted().transform(axes.transData.transform((x[last], y[last])))[1])
+    text_height = 1.25 * size * figure.dpi / 72 / axes.get_window_extent().height
+    for line, place in zip(lines, spread(np.array(ends), text_height)):
+        axes.annotate(
+            str(line.get_label()),
+            (1.0, place),
+            xycoords="axes fraction",
+            xytext=(6, 0),
+            textcoords="offset points",
+            verticalalignment="center",
+            color=line.get_color(),
+            fontsize=size,
+            annotation_clip=False,
+        )
+
+
+def spread(places: np.ndarray, gap: float) -> np.ndarray:
+    """The nearest places, in the least-squares sense and in the same order, that are at least `gap` apart.
+
+    With `k gap` taken off the k-th smallest this asks for the nearest ascending sequence: neighbours that descend are
+    pooled into their mean until none do.
+
+    >>> spread(np.array([1.0, 0.0, 0.1]), gap=0.5).round(3).tolist()
+    [1.0, -0.2, 0.3]
+    """
+    order = np.argsort(places, kind="stable")
+    pools: list[tuple[float, int]] = []
+    for rank, place in enumerate(places[order]):
+        mean, count = float(place) - rank * gap, 1
+        while pools and pools[-1][0] >= mean:
+            other, others = pools.pop()
+            mean, count = (mean * count + other * others) / (count + others), count + others
+        pools.append((mean, count))
+    apart = np.empty(len(places))
+    apart[order] = np.repeat([m for m, _ in pools], [c for _, c in pools]) + gap * np.arange(len(places))
+    return apart
