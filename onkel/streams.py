@@ -49,11 +49,18 @@ def rotate(points: Array, angle: Array) -> Array:
 
 
 def moving_mixtures(
-    n: int = 10_000, *, every: int = 10, change: float = 0.05, margin: float = 1.0, seed: int = 0
+    n: int = 10_000,
+    *,
+    every: int = 10,
+    change: float = 0.05,
+    margin: float = 1.0,
+    gaussians: int = 2,
+    width: float = 0.7,
+    seed: int = 0,
 ) -> tuple[Array, Array]:
     """Cleanly separable classes whose Gaussians move after every few examples ([K] Figure 2).
 
-    Each class is a mixture of two Gaussians. After `every` examples each mean m becomes
+    Each class is a mixture of `gaussians` Gaussians of standard deviation `width`. After `every` examples each mean m is
     `sqrt(1 - change^2) m + change * fresh`, with `fresh` a new draw from the law of the first means: a small `change`
     is a small step, 1 a jump to anywhere, and the stream looks alike early and late. An example is removed if the Bayes
     classifier gets it wrong or nearly so, i.e. unless `y log(p(x | +1) / p(x | -1)) >= margin`.
@@ -65,13 +72,13 @@ def moving_mixtures(
     ((500, 2), True)
     """
     rng = np.random.default_rng(seed)
-    spread, width = 3.0, 0.7
-    means = rng.normal(0, spread, (2, 2, 2))  # class (-1, +1), Gaussian, coordinate
+    spread = 3.0
+    means = rng.normal(0, spread, (2, gaussians, 2))  # class (-1, +1), Gaussian, coordinate
     X, y = np.empty((n, 2)), np.empty(n)
     for start in range(0, n, every):
         stop = min(start + every, n)
         while start < stop:
-            label, which = rng.integers(0, 2, (2, 4 * every))
+            label, which = rng.integers(0, 2, 4 * every), rng.integers(0, gaussians, 4 * every)
             points = means[label, which] + rng.normal(0, width, (4 * every, 2))
             sign = 2.0 * label - 1
             kept = np.flatnonzero(sign * log_odds(points, means, width) >= margin)[: stop - start]
