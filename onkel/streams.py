@@ -60,7 +60,7 @@ def moving_mixtures(
 ) -> tuple[Array, Array]:
     """Cleanly separable classes whose Gaussians move after every few examples ([K] Figure 2).
 
-    Each class is a mixture of `gaussians` Gaussians of standard deviation `width`. After `every` examples each mean m is
+    Each class is a mixture of `gaussians` Gaussians of standard deviation `width`. After `every` examples a mean m is
     `sqrt(1 - change^2) m + change * fresh`, with `fresh` a new draw from the law of the first means: a small `change`
     is a small step, 1 a jump to anywhere, and the stream looks alike early and late. An example is removed if the Bayes
     classifier gets it wrong or nearly so, i.e. unless `y log(p(x | +1) / p(x | -1)) >= margin`.
