@@ -79,3 +79,9 @@ def test_a_period_cut_short_at_the_end():
     X, y = moving_mixtures(1005, every=10, seed=0)
     assert np.isfinite(X).all()
     assert set(y) == {-1.0, 1.0}
+
+
+def test_more_and_narrower_gaussians():
+    X, _ = moving_mixtures(2000, every=2000, gaussians=5, width=1e-3, seed=0)
+    places = {tuple(place) for place in X.round(1)}
+    assert 10 <= len(places) <= 40  # ten means, and their neighbours by rounding
