@@ -111,23 +111,27 @@ def line(axes: Axes, x: Any, y: Any, name: str, theme: str = "light", band: Any 
         axes.fill_between(x, np.asarray(y) - band, np.asarray(y) + band, color=hue, alpha=0.15, linewidth=0)
 
 
-def name_lines(axes: Axes, size: float = 11.0) -> None:
-    """Write the label of each line beside its end instead of a legend, pushed apart where they would overlap."""
+def name_lines(axes: Axes, value: str = "", size: float = 11.0) -> None:
+    """Write the label of each line beside its end instead of a legend, pushed apart where they would overlap.
+
+    With a format `value`, such as ".0f", the line's last value follows its name.
+    """
     lines = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
     if not lines:
         return
     figure = axes.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()  # settles the layout, so that heights are known
-    ends = []
+    ends, values = [], []
     for line in lines:
         x, y = (np.asarray(data, float) for data in line.get_data())
         last = np.flatnonzero(np.isfinite(y))[-1]
+        values.append(y[last])
         ends.append(axes.transAxes.inverted().transform(axes.transData.transform((x[last], y[last])))[1])
     text_height = 1.25 * size * figure.dpi / 72 / axes.get_window_extent().height
-    for line, place in zip(lines, spread(np.array(ends), text_height)):
+    for line, place, y in zip(lines, spread(np.array(ends), text_height, 0.0, 1.0), values):
         axes.annotate(
-            str(line.get_label()),
+            f"{line.get_label()}  {y:{value}}" if value else str(line.get_label()),
             (1.0, place),
             xycoords="axes fraction",
             xytext=(6, 0),
@@ -139,14 +143,16 @@ def name_lines(axes: Axes, size: float = 11.0) -> None:
         )
 
 
-def spread(places: np.ndarray, gap: float) -> np.ndarray:
-    """The nearest places, in the least-squares sense and in the same order, that are at least `gap` apart.
+def spread(places: np.ndarray, gap: float, low: float = -np.inf, high: float = np.inf) -> np.ndarray:
+    """The nearest places, by least squares and in the same order, at least `gap` apart and between `low` and `high`.
 
     With `k gap` taken off the k-th smallest this asks for the nearest ascending sequence: neighbours that descend are
-    pooled into their mean until none do.
+    pooled into their mean until none do, and the result is clipped.
 
     >>> spread(np.array([1.0, 0.0, 0.1]), gap=0.5).round(3).tolist()
     [1.0, -0.2, 0.3]
+    >>> spread(np.array([1.0, 0.0, 0.1]), gap=0.5, low=0.0, high=1.0).round(3).tolist()
+    [1.0, 0.0, 0.5]
     """
     order = np.argsort(places, kind="stable")
     pools: list[tuple[float, int]] = []
@@ -156,6 +162,8 @@ def spread(places: np.ndarray, gap: float) -> np.ndarray:
             other, others = pools.pop()
             mean, count = (mean * count + other * others) / (count + others), count + others
         pools.append((mean, count))
+    ascending = np.repeat([mean for mean, _ in pools], [count for _, count in pools])
+    last = len(places) - 1
     apart = np.empty(len(places))
-    apart[order] = np.repeat([m for m, _ in pools], [c for _, c in pools]) + gap * np.arange(len(places))
+    apart[order] = np.clip(ascending, low, max(low, high - last * gap)) + gap * np.arange(last + 1)
     return apart
