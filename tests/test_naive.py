@@ -187,6 +187,23 @@ def test_prox_solves_its_equation_to_rounding(loss, labels, exact):
         assert p.sum() * max(0.0, -gaps.max()) <= 1e-10 * (1 + U)  # and none where the loss was already 0
 
 
+def test_simplex_qp_meets_its_optimality_conditions():
+    rng, kinds = np.random.default_rng(5), set()
+    for _ in range(200):
+        n, U = rng.integers(1, 5), 10 ** rng.uniform(-1.5, 1)
+        root, gaps = rng.normal(size=(n, n)) + 0.3 * np.eye(n), rng.normal(size=n)
+        M = root @ root.T + 0.1 * np.eye(n)
+        p, S, capped = naive.simplex_qp(M, gaps, U)
+        slope = M @ p - gaps
+        level = max(0.0, *-slope)  # the multiplier of sum p <= U
+        kinds.add((len(S), capped))
+        assert p.min() >= 0
+        assert p.sum() <= U + 1e-12
+        assert (U - p.sum()) * level == pytest.approx(0, abs=1e-11)
+        assert p * (slope + level) == pytest.approx(0, abs=1e-11)
+    assert {(0, False), (1, False), (1, True), (3, False), (3, True)} <= kinds
+
+
 def test_implicit_without_decay_is_pa1():
     X, y = stream("hinge", 60)
     twin, w = learner("hinge", "implicit", eta=0.5, lam=0.0, C=0.8), []
@@ -266,15 +283,30 @@ def test_nu_is_the_share_of_violations(loss, step):
 
     In log space each violation counts in proportion to theta. The nu are such that theta stays away from its floor.
     """
-    (X, y), nu = stream(loss, 600), 0.9 if loss in naive.MARGIN else 0.3
+    (X, y), nu = stream(loss, 400), 0.9 if loss in naive.MARGIN else 0.3
     twin = learner(loss, step, eta=0.05, lam=0.5, nu=nu, mu=0.0, budget=30)
     theta, seen = [twin.theta], []
     for x, label in zip(X, y):
         seen.append(naive.loss_at(loss, twin.f(x), label, twin.theta, twin.cost, tie=step == "explicit")[3])
         theta.append(twin.step(x, label)["theta"])
-    weight = np.array(theta[200:-1]) if step == "adaptive" else np.ones(400)
-    assert min(theta[200:]) > 0
-    assert np.average(seen[200:], weights=weight) == pytest.approx(nu, abs=0.03)
+    weight = np.array(theta[100:-1]) if step == "adaptive" else np.ones(300)
+    assert min(theta[100:]) > 0
+    assert np.average(seen[100:], weights=weight) == pytest.approx(nu, abs=0.03)
+
+
+@pytest.mark.parametrize(("loss", "floor"), [("hinge", 0.0), ("eps", 0.0), ("huber", 1e-12)])
+def test_theta_stops_at_its_floor(loss, floor):
+    (X, y), nu = stream(loss, 60), 0.0 if loss == "hinge" else 1.0
+    assert learner(loss, "explicit", eta=0.5, lam=0.5, nu=nu).run(X, y)["theta"].min() == floor
+
+
+def test_schedules_start_at_t_1():
+    X, y = stream("hinge", 3)
+    for schedule, etas in (
+        (naive.inv_sqrt(0.2), [0.2, 0.2 / math.sqrt(2), 0.2 / math.sqrt(3)]),
+        (naive.sqrt_decay(0.2, 4.0), [0.2 * math.sqrt(4 / 5), 0.2 * math.sqrt(4 / 6), 0.2 * math.sqrt(4 / 7)]),
+    ):
+        assert learner("hinge", "explicit", eta=schedule).run(X, y)["eta"] == pytest.approx(etas)
 
 
 # --------------------------------------------------------------------------------------------------------- meta-descent
@@ -310,10 +342,10 @@ def test_own_steps_of_offset_and_theta_have_their_derivatives(loss):
     assert math.log(high.theta / low.theta) / (2 * h) == pytest.approx(middle.v_theta, rel=1e-6)
 
 
-def algorithm2(twin: Naive, X, y) -> tuple[list[float], float, float]:
+def algorithm2(twin: Naive, X, y) -> tuple[list[float], list[float], float, float]:
     """Steps 1 to 10 of the specification as printed, with incremental <f,v> and ||f||^2 and their repair on a drop."""
     k, kappa, c, mu, lam = twin.kernel, twin.kappa, twin.lam, twin.mu, twin.decay
-    eta, pi, n2, b, etas = twin.eta, 0.0, 0.0, np.zeros(twin.m), []
+    eta, pi, n2, b, etas, thetas = twin.eta, 0.0, 0.0, np.zeros(twin.m), [], []
     eta_b, v_b, eps, eta_eps, v_eps = np.full(twin.m, eta), np.zeros(twin.m), twin.theta, 1.0, 0.0
     points, alpha, beta = [], np.zeros((0, twin.m)), np.zeros((0, twin.m))
 
@@ -352,7 +384,8 @@ def algorithm2(twin: Naive, X, y) -> tuple[list[float], float, float]:
             n2 -= 2 * a_o @ at(alpha, x_o) - a_o @ K_o @ a_o
             points, alpha, beta = points[1:], alpha[1:], beta[1:]
         etas.append(eta)
-    return etas, pi, n2
+        thetas.append(eps)
+    return etas, thetas, pi, n2
 
 
 @pytest.mark.parametrize("extras", [{}, {"budget": 7}, {"budget": 7, "offset": True}, {"nu": 0.2}])
@@ -362,11 +395,24 @@ def test_algorithm_2_as_printed(loss, extras):
         extras = {"offset": True}
     X, y = stream(loss, 50)
     options = {"eta": 0.3, "lam": 0.2, "mu": 0.3, "decay": 0.9, "epsilon0": 0.7} | extras
-    etas, pi, n2 = algorithm2(learner(loss, "adaptive", "tree", BUMPY, **options), X, y)
+    etas, thetas, pi, n2 = algorithm2(learner(loss, "adaptive", "tree", BUMPY, **options), X, y)
     twin = learner(loss, "adaptive", "tree", BUMPY, **options)
-    assert twin.run(X, y)["eta"] == pytest.approx(etas, rel=1e-9)
+    trace = twin.run(X, y)
+    assert trace["eta"] == pytest.approx(etas, rel=1e-9)
+    assert trace["theta"] == pytest.approx(thetas, rel=1e-9)
     assert twin.inner(twin.alpha, twin.beta) == pytest.approx(pi, rel=1e-8, abs=1e-10)
     assert twin.inner(twin.alpha, twin.alpha) == pytest.approx(n2, rel=1e-9)
+
+
+@pytest.mark.parametrize("step", ["adaptive", "adaptive_implicit"])
+def test_eta_stays_within_its_limits(step):
+    X, y = stream("hinge", 40)
+    free = learner("hinge", step, eta=0.1, mu=2.0).run(X, y)["eta"]
+    held = learner("hinge", step, eta=0.1, mu=2.0, eta_max=0.11).run(X, y)["eta"]
+    assert free.max() > 0.11
+    assert held.max() == 0.11
+    low = learner("square", step, eta=1.5, mu=2.0, eta_min=1.4).run(*stream("square", 40))["eta"]
+    assert low.min() == 1.4
 
 
 @pytest.mark.parametrize("step", ["adaptive", "adaptive_implicit"])
@@ -439,9 +485,11 @@ def test_silk_drops_the_smallest_and_the_new_one_competes():
     assert 3 < rejected < 57
 
 
-def test_silk_is_oldest_out_while_all_coefficients_are_at_the_cap():
+@pytest.mark.parametrize("lam", [0.0, 0.1])
+def test_silk_is_oldest_out_while_all_coefficients_are_at_the_cap(lam):
+    """Without decay all are equal, and among equals the oldest goes."""
     X, y = stream("hinge", 40)
-    small, old = (learner("hinge", "implicit", lam=0.1, C=0.01, budget=6, drop=d) for d in ("smallest", "oldest"))
+    small, old = (learner("hinge", "implicit", lam=lam, C=0.01, budget=6, drop=d) for d in ("smallest", "oldest"))
     small.run(X, y)
     old.run(X, y)
     assert small.born == old.born == list(range(35, 41))
