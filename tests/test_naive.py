@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 
-import naive
 import numpy as np
 import pytest
-from naive import CLIPPED, LABELLED, Naive
 from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
+
+from tests import naive
+from tests.naive import CLIPPED, LABELLED, Naive
 
 SCALAR = ["hinge", "novelty", "square", "logistic", "eps", "huber"]
 LABELS = {"flat": naive.flat(4), "tree": naive.tree([-1, 0, 0, 1, 1, 2, 2])}  # the tree: two pairs of leaves
