@@ -1,0 +1,37 @@
+"""onkel: online kernel learning for streams that drift.
+
+Names are loaded when they are first used; importing onkel compiles nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "kernels": ("RBF", "Polynomial", "Linear", "Laplacian", "Matern", "kernel"),
+    "losses": ("Hinge", "Square", "Logistic", "EpsilonInsensitive", "Huber", "Novelty", "Softmax", "Structured", "loss"),
+    "labels": ("Labels",),
+    "steps": ("InvSqrt", "SqrtDecay", "Explicit", "Implicit", "Adaptive", "Alma"),
+    "budget": ("Budget",),
+    "learner": ("Learner", "State", "Trace"),
+    "recipes": ("norma", "ilk", "silk", "svmd", "perceptron", "pa", "alma"),
+    "estimators": ("KernelClassifier", "KernelRegressor", "NoveltyDetector"),
+}
+_WHERE = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted(_WHERE)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'onkel' has no attribute {name!r}")
+    value = getattr(import_module(f"onkel.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_WHERE])

@@ -1,0 +1,471 @@
+"""Points in blocks: what may come in, where stored points live, and kernel matrices between them.
+
+Points are rows of an array, rows of a CSR matrix, or any objects.  Each kind has a store that keeps the points of the budget by
+slot, and a way to get the kernel matrix between a block of examples and a store: BLAS for products and distances, compiled
+loops for the rest, the user's own callable for his kernels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from onkel.compiled import VECTOR, compiled
+from onkel.kernels import Matrix, Pairwise, Product, Sum, as_kernel, loops
+
+Array = NDArray[Any]
+
+
+def transform(kernel, row, spare, n):  # type: ignore[no-untyped-def]
+    """The kernel's own transform; only for compiled callers."""
+
+
+@overload(transform)
+def _transform(kernel, row, spare, n):  # type: ignore[no-untyped-def]
+    f = kernel.instance_class.transform
+    return lambda kernel, row, spare, n: f(kernel, row, spare, n)
+
+
+@compiled
+def finish_rows(kernel, K):  # type: ignore[no-untyped-def]
+    """From products, squared distances or absolute differences to kernel values, in place."""
+    spare = np.empty(K.shape[1], K.dtype)
+    for i in range(len(K)):
+        transform(kernel, K[i], spare, K.shape[1])
+
+
+@compiled(fastmath=VECTOR)
+def finish_squares(kernel, K, xn, zn):  # type: ignore[no-untyped-def]
+    """The same from products x.z by way of |x|^2 + |z|^2 - 2 x.z, held at 0 from below."""
+    n = K.shape[1]
+    spare = np.empty(n, K.dtype)
+    for i in range(len(K)):
+        row, own = K[i], xn[i]
+        for j in range(n):
+            d = own + zn[j] - (row[j] + row[j])
+            row[j] = d if d > 0 else 0
+        transform(kernel, row, spare, n)
+
+
+@compiled(fastmath=VECTOR)
+def squares(X, Z, K):  # type: ignore[no-untyped-def]
+    for i in range(len(X)):
+        for j in range(len(Z)):
+            total = K.dtype.type(0)
+            for c in range(X.shape[1]):
+                total += (X[i, c] - Z[j, c]) ** 2
+            K[i, j] = total
+
+
+@compiled(fastmath=VECTOR)
+def absolutes(X, Z, K):  # type: ignore[no-untyped-def]
+    for i in range(len(X)):
+        for j in range(len(Z)):
+            total = K.dtype.type(0)
+            for c in range(X.shape[1]):
+                total += abs(X[i, c] - Z[j, c])
+            K[i, j] = total
+
+
+@compiled(fastmath=VECTOR)
+def norms(X, out):  # type: ignore[no-untyped-def]
+    for i in range(len(X)):
+        total = out.dtype.type(0)
+        for c in range(X.shape[1]):
+            total += X[i, c] * X[i, c]
+        out[i] = total
+
+
+# --- dense rows ------------------------------------------------------------------------------------------------------------------
+
+
+class Rows:
+    """Points as rows of one array."""
+
+    def __init__(self, data: Array):
+        self.data = data
+        self.norms = np.zeros(len(data), data.dtype)
+        norms(data, self.norms)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    @property
+    def width(self) -> int:
+        return int(self.data.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.data.nbytes + self.norms.nbytes)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.data.dtype
+
+    def take(self, index: Any) -> Rows:
+        return Rows(np.ascontiguousarray(self.data[index]))
+
+    def empty(self, n: int) -> Rows:
+        return Rows(np.zeros((n, self.width), self.dtype))
+
+    def put(self, slots: Array, block: Rows, rows: Array) -> None:
+        self.data[slots] = block.data[rows]
+        self.norms[slots] = block.norms[rows]
+
+    def copy(self) -> Rows:
+        return Rows(self.data.copy())
+
+    def plain(self) -> Array:
+        return self.data
+
+    def kernel(self, k: Any, Z: Rows, K: Array) -> Array:
+        """k between these rows and the first of Z, into K."""
+        n = K.shape[1]
+        X, data = self.data, Z.data[:n]
+        if isinstance(k, Pairwise):
+            loops(k.function).matrix(X, data, K)
+            return K
+        if k.geometry == "absolute":
+            absolutes(X, data, K)
+        elif k.geometry == "product":
+            np.dot(X, data.T, out=K)
+        else:
+            xn, zn = self.norms, Z.norms[:n]
+            if self._far(k, xn, zn):
+                # far from the origin the expanded distance loses its digits: move the origin, or take differences
+                origin = data[0] if n else X[0]
+                X, data = X - origin, data - origin
+                xn, zn = np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", data, data)
+                if self._far(k, xn, zn):
+                    squares(X, data, K)
+                    finish_rows(k, K)
+                    return K
+            np.dot(X, data.T, out=K)
+            finish_squares(k, K, xn, zn)
+            return K
+        finish_rows(k, K)
+        return K
+
+    def _far(self, k: Any, xn: Array, zn: Array) -> bool:
+        size = float(xn.max(initial=0.0)) + float(zn.max(initial=0.0))
+        return bool(not size <= (256.0 if self.dtype.itemsize == 4 else 4096.0) * float(k.sigma) ** 2)
+
+    def diagonal(self, k: Any) -> Array:
+        out = np.ones(len(self), self.dtype)
+        if isinstance(k, Pairwise):
+            loops(k.function).diagonal(self.data, out)
+        elif k.geometry == "product":
+            out[:] = self.norms
+            finish_rows(k, out[:, None])
+        return out
+
+
+# --- sparse rows -----------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def transpose(indptr, indices, data, width, starts, rows, values):  # type: ignore[no-untyped-def]
+    """CSR to CSC of one block, by counting."""
+    starts[:] = 0
+    for p in range(len(indices)):
+        starts[indices[p] + 1] += 1
+    for c in range(width):
+        starts[c + 1] += starts[c]
+    for i in range(len(indptr) - 1):
+        for p in range(indptr[i], indptr[i + 1]):
+            at = starts[indices[p]]
+            rows[at] = i
+            values[at] = data[p]
+            starts[indices[p]] = at + 1
+    for c in range(width, 0, -1):
+        starts[c] = starts[c - 1]
+    starts[0] = 0
+
+
+@compiled
+def sparse_products(starts, rows, values, begin, length, indices, data, n, acc, K):  # type: ignore[no-untyped-def]
+    """K[i, j] = x_i.z_j: each stored row runs down the block's columns, so only features that both have cost anything."""
+    for j in range(n):
+        acc[:] = 0
+        for p in range(begin[j], begin[j] + length[j]):
+            c, v = indices[p], data[p]
+            for q in range(starts[c], starts[c + 1]):
+                acc[rows[q]] += v * values[q]
+        for i in range(len(K)):
+            K[i, j] = acc[i]
+
+
+@compiled
+def sparse_absolutes(starts, rows, values, begin, length, indices, data, n, xsum, zsum, acc, K):  # type: ignore[no-untyped-def]
+    """|x - z|_1 = |x|_1 + |z|_1 + sum over common features of |x - z| - |x| - |z|."""
+    for j in range(n):
+        for i in range(len(K)):
+            acc[i] = xsum[i] + zsum[j]
+        for p in range(begin[j], begin[j] + length[j]):
+            c, v = indices[p], data[p]
+            for q in range(starts[c], starts[c + 1]):
+                acc[rows[q]] += abs(values[q] - v) - abs(values[q]) - abs(v)
+        for i in range(len(K)):
+            K[i, j] = max(acc[i], 0)
+
+
+class Sparse:
+    """Points as CSR rows in one heap; a replaced row is appended, the heap is packed anew when it is full of holes."""
+
+    def __init__(self, begin: Array, length: Array, indices: Array, data: Array, width: int):
+        self.begin, self.length, self.indices, self.data, self.width = begin, length, indices, data, width
+        self.top = len(indices)
+        self.norms = np.zeros(len(begin), data.dtype)
+        self.sums = np.zeros(len(begin), data.dtype)
+        for s in np.flatnonzero(length):
+            self._measure(int(s))
+
+    @staticmethod
+    def of(X: Any, dtype: Any) -> Sparse:
+        X = X.tocsr()
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        indptr = X.indptr.astype(np.int64)
+        return Sparse(indptr[:-1], np.diff(indptr), X.indices.astype(np.int32), X.data.astype(dtype), int(X.shape[1]))
+
+    def _measure(self, slot: int) -> None:
+        row = self.data[self.begin[slot] : self.begin[slot] + self.length[slot]]
+        self.norms[slot] = row @ row
+        self.sums[slot] = np.abs(row).sum()
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    @property
+    def nbytes(self) -> int:
+        return int(sum(a.nbytes for a in (self.begin, self.length, self.indices, self.data, self.norms, self.sums)))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.data.dtype
+
+    def take(self, index: Any) -> Sparse:
+        chosen = np.arange(len(self))[index]
+        begin, length = self.begin[chosen], self.length[chosen]
+        starts = np.concatenate(([0], np.cumsum(length)))
+        where = np.repeat(begin - starts[:-1], length) + np.arange(starts[-1])
+        taken = Sparse.__new__(Sparse)
+        taken.begin, taken.length, taken.width = starts[:-1], length, self.width
+        taken.indices, taken.data, taken.top = self.indices[where], self.data[where], int(starts[-1])
+        taken.norms, taken.sums = self.norms[chosen], self.sums[chosen]
+        return taken
+
+    def empty(self, n: int) -> Sparse:
+        nothing = np.zeros(n, np.int64)
+        return Sparse(nothing, nothing.copy(), self.indices[:0], self.data[:0], self.width)
+
+    def put(self, slots: Array, block: Sparse, rows: Array) -> None:
+        fresh = block.take(rows)
+        self.length[slots] = 0
+        need = len(fresh.indices)
+        if self.top + need > len(self.indices):
+            live = self.take(slice(None))
+            room = 2 * (live.top + need)
+            self.begin, self.top = live.begin, live.top
+            self.indices, self.data = (np.concatenate((a, np.zeros(room - len(a), a.dtype))) for a in (live.indices, live.data))
+        end = self.top + need
+        self.indices[self.top : end], self.data[self.top : end] = fresh.indices, fresh.data
+        self.begin[slots], self.length[slots] = fresh.begin + self.top, fresh.length
+        self.norms[slots], self.sums[slots] = fresh.norms, fresh.sums
+        self.top = end
+
+    def copy(self) -> Sparse:
+        return self.take(slice(None))
+
+    def plain(self) -> Any:
+        from scipy.sparse import csr_matrix
+
+        packed = self.take(slice(None))
+        ends = np.append(packed.begin, packed.top)
+        return csr_matrix((packed.data, packed.indices, ends), shape=(len(self), self.width))
+
+    def kernel(self, k: Any, Z: Sparse, K: Array) -> Array:
+        n = K.shape[1]
+        if isinstance(k, Pairwise):
+            raise TypeError("onkel.kernel compiles a function of two dense rows; for sparse data give a callable (X, Z) -> matrix")
+        X = self.take(slice(None)) if self.top != len(self.indices) else self
+        indptr = np.append(X.begin, X.top)
+        starts = np.empty(X.width + 1, np.int64)
+        rows, values = np.empty(X.top, np.int64), np.empty(X.top, X.dtype)
+        transpose(indptr, X.indices, X.data, X.width, starts, rows, values)
+        acc = np.empty(len(X), X.dtype)
+        if k.geometry == "absolute":
+            sparse_absolutes(starts, rows, values, Z.begin, Z.length, Z.indices, Z.data, n, X.sums, Z.sums, acc, K)
+            finish_rows(k, K)
+            return K
+        sparse_products(starts, rows, values, Z.begin, Z.length, Z.indices, Z.data, n, acc, K)
+        if k.geometry == "square":
+            finish_squares(k, K, X.norms, Z.norms[:n])
+        else:
+            finish_rows(k, K)
+        return K
+
+    def diagonal(self, k: Any) -> Array:
+        out = np.ones(len(self), self.dtype)
+        if k.geometry == "product":
+            out[:] = self.norms
+            finish_rows(k, out[:, None])
+        return out
+
+
+# --- anything else ---------------------------------------------------------------------------------------------------------------
+
+
+class Objects:
+    """Points of any kind: strings, graphs, whatever the user's kernel understands."""
+
+    dtype = np.dtype(np.float64)
+    width = -1
+
+    def __init__(self, items: list[Any]):
+        self.items = items
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def nbytes(self) -> int:
+        return 8 * len(self.items)
+
+    def take(self, index: Any) -> Objects:
+        return Objects([self.items[i] for i in np.arange(len(self))[index]])
+
+    def empty(self, n: int) -> Objects:
+        return Objects([None] * n)
+
+    def put(self, slots: Array, block: Objects, rows: Array) -> None:
+        for slot, row in zip(slots, rows, strict=True):
+            self.items[slot] = block.items[row]
+
+    def copy(self) -> Objects:
+        return Objects(list(self.items))
+
+    def plain(self) -> list[Any]:
+        return self.items
+
+
+Store = Rows | Sparse | Objects
+
+
+def is_sparse(X: Any) -> bool:
+    return type(X).__module__.startswith("scipy.sparse")
+
+
+def read(X: Any, kernel: Any, dtype: Any = None) -> Store:
+    """X as a block of points, checked: finite numbers in rows, or objects where the kernel is the user's own callable."""
+    if is_sparse(X):
+        kind = np.dtype(dtype or (np.float32 if X.dtype == np.float32 else np.float64))
+        block: Store = Sparse.of(X, kind)
+        values, width = block.data, block.width  # type: ignore[union-attr]
+    else:
+        array = _as_numbers(X)
+        if array is None:
+            if not isinstance(kernel, Matrix):
+                raise ValueError(
+                    "X must be numbers in rows, shape (n, d); to learn from other objects give a kernel that understands them: "
+                    "a callable (X, Z) -> matrix"
+                )
+            items = list(X)
+            if not items:
+                raise ValueError("X is empty: give at least one example")
+            return Objects(items)
+        if array.ndim != 2:
+            raise ValueError(
+                f"X must have two dimensions, (examples, features); got shape {array.shape}. "
+                "Reshape your data: X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one example"
+            )
+        kind = np.dtype(dtype or (np.float32 if array.dtype in (np.float16, np.float32) else np.float64))
+        values, width = np.ascontiguousarray(array, kind), array.shape[1]
+        block = Rows(values)
+    if len(block) == 0 or width == 0:
+        raise ValueError(f"X is empty (shape {X.shape if hasattr(X, 'shape') else np.shape(X)}): give at least one example and one feature")
+    if not np.isfinite(values).all():
+        raise ValueError(f"X holds NaN or infinity{_where(values)}; every value must be a finite {kind.name} number")
+    return block
+
+
+def _where(values: Array) -> str:
+    if values.ndim != 2:
+        return ""
+    row, column = np.argwhere(~np.isfinite(values))[0]
+    return f", first in row {row}, column {column}"
+
+
+def _as_numbers(X: Any) -> Array | None:
+    if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
+        return X
+    if isinstance(X, str | bytes):
+        raise ValueError(f"X must be a sequence of examples; got one string {X[:20]!r}")
+    try:
+        array = np.asarray(X)
+        if array.dtype.kind in "biuf":
+            return array
+        if array.dtype.kind == "O" and array.ndim == 2:
+            return array.astype(np.float64)
+    except (ValueError, TypeError):
+        pass
+    return None
+
+
+def evaluate(kernel: Any, X: Store, Z: Store, live: int, K: Array) -> Array:
+    """k between the block X and the first points of Z, into K.  Beyond the first ``live`` points Z is empty room: there K only
+    has to be finite."""
+    if isinstance(kernel, Sum | Product):
+        left = evaluate(kernel.left, X, Z, live, np.empty_like(K))
+        return kernel.combine(left, evaluate(kernel.right, X, Z, live, K), out=K)  # type: ignore[no-any-return]
+    if not isinstance(kernel, Matrix | Pairwise):
+        return X.kernel(kernel, Z, K)  # type: ignore[union-attr, arg-type]
+    K[:, live:] = 0.0
+    if isinstance(kernel, Pairwise):
+        K[:, :live] = X.kernel(kernel, Z, np.empty((len(X), live), K.dtype))  # type: ignore[union-attr, arg-type]
+    elif live:
+        K[:, :live] = _asked(kernel, X.plain(), Z.take(slice(live)).plain(), (len(X), live))
+    return K
+
+
+def diagonal(kernel: Any, X: Store) -> Array:
+    """k(x, x) of each point of the block."""
+    if isinstance(kernel, Sum | Product):
+        return kernel.combine(diagonal(kernel.left, X), diagonal(kernel.right, X))  # type: ignore[no-any-return]
+    if not isinstance(kernel, Matrix):
+        return X.diagonal(kernel)  # type: ignore[union-attr]
+    out = np.empty(len(X), X.dtype)
+    for i in range(len(X)):
+        one = X.take(slice(i, i + 1)).plain()
+        out[i] = _asked(kernel, one, one, (1, 1))[0, 0]
+    return out
+
+
+def _asked(kernel: Matrix, X: Any, Z: Any, shape: tuple[int, int]) -> Array:
+    K = np.asarray(kernel.function(X, Z), dtype=np.float64)
+    if K.shape != shape:
+        raise ValueError(
+            f"the kernel callable returned shape {K.shape} for {shape[0]} and {shape[1]} points; it must return {shape}"
+        )
+    if not np.isfinite(K).all():
+        raise ValueError("the kernel callable returned NaN or infinity; kernel values must be finite")
+    return K
+
+
+def matrix(kernel: Any, X: Any, Z: Any) -> Array:
+    """The kernel matrix between the rows of X and of Z.
+
+    >>> from onkel import Linear
+    >>> matrix(Linear(), [[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]])
+    array([[11., 17.]])
+    """
+    kernel = as_kernel(kernel)
+    left = read(X, kernel)
+    right = read(Z, kernel, left.dtype)
+    if left.width != right.width:
+        raise ValueError(f"X has {left.width} features and Z has {right.width}; they must agree")
+    return evaluate(kernel, left, right, len(right), np.empty((len(left), len(right)), left.dtype))

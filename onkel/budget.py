@@ -1,0 +1,379 @@
+"""Budgets: how many points an expansion may hold, and which goes when one too many comes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from onkel.compiled import compiled, dot
+from onkel.layout import (
+    A, BUDGET, DA, DROP, FN, FO, HEAD, KXX, MAG, MERGE, N, N2, NOT_STORED, NUMBERS, OLDEST, P, PI, PROJECT, R, RAW, REPAIR,
+    SCALE, SPARE, STALE, T, USED, VN, VO, mix, padded, vector,
+)
+
+DROPS = ("oldest", "smallest", "merge", "project")
+
+
+class Budget(NamedTuple):
+    """At most ``size`` terms (None: no limit), or only those of the last ``window`` time steps.
+
+    drop    "oldest"    the last ``size`` non-zero terms stay ([V] 5.5)
+            "smallest"  the smallest coefficient goes, the new one competing, oldest first on ties (SILK)
+            "merge"     that same term is projected on the one remaining point that leaves the least behind
+            "project"   that same term is projected on the span of all remaining points (for budgets up to about 512)
+    window  a number of steps ([K] Fig. 1: steps without an update count), or a function t -> how many steps f_t looks back
+            ([K] Theorem 6; :func:`onkel.theory.growing` makes it)
+    """
+
+    size: int | None = None
+    drop: str = "oldest"
+    window: int | Callable[[int], int] | None = None
+
+    def check(self) -> Budget:
+        if self.size is not None and (isinstance(self.size, bool) or int(self.size) != self.size or self.size < 1):
+            raise ValueError(f"budget must be a whole number of points, at least 1, or None; got {self.size!r}")
+        if self.drop not in DROPS:
+            raise ValueError(f"drop must be one of {', '.join(map(repr, DROPS))}; got {self.drop!r}")
+        if self.size is None and self.drop != "oldest":
+            raise ValueError(f"drop={self.drop!r} needs a budget: give budget=128, say")
+        if self.window is None:
+            return self._replace(size=None if self.size is None else int(self.size))
+        if self.size is not None:
+            raise ValueError(f"give either budget or window, not both; got budget={self.size!r}, window={self.window!r}")
+        if not callable(self.window) and (int(self.window) != self.window or self.window < 1):
+            raise ValueError(f"window must be a whole number of steps, at least 1, or a function of t; got {self.window!r}")
+        return self
+
+    def limit(self) -> float:
+        """The most slots that can ever be in use at once."""
+        if self.size is not None:
+            return self.size
+        if self.window is None or callable(self.window):
+            return math.inf
+        return self.window + 1  # the newest comes in before the oldest goes
+
+    def looks_back(self, start: int, n: int) -> NDArray[np.float64]:
+        """For the examples start+1 .. start+n: over how many steps f reaches back after each."""
+        if self.window is None:
+            return np.full(n, np.inf)
+        if not callable(self.window):
+            return np.full(n, float(self.window))
+        return np.array([float(self.window(t + 1)) for t in range(start + 1, start + n + 1)])
+
+
+# --- the compiled part: making room for a new term -----------------------------------------------------------------------------
+
+
+def as_bits(row):  # type: ignore[no-untyped-def]
+    """Floats that are not negative compare like their bits as integers; minima over integers vectorise."""
+
+
+@overload(as_bits)
+def _as_bits(row):  # type: ignore[no-untyped-def]
+    if row.dtype.bitwidth == 32:
+        return lambda row: row.view(np.int32)
+    return lambda row: row.view(np.int64)
+
+
+@compiled
+def weakest(mag, born, n):  # type: ignore[no-untyped-def]
+    """The slot of smallest magnitude among the first n, the oldest on ties."""
+    keys = as_bits(mag)
+    low = keys[0]
+    for i in range(1, n):
+        low = min(low, keys[i])
+    best = -1
+    for i in range(n):
+        if keys[i] == low and (best < 0 or born[i] < born[best]):
+            best = i
+    return best
+
+
+@compiled
+def strongest(merit, born, n):  # type: ignore[no-untyped-def]
+    """The slot of largest merit among the first n, the oldest on ties; a negative merit never wins over another."""
+    keys = as_bits(merit)
+    high = keys[0]
+    for i in range(1, n):
+        high = max(high, keys[i])
+    best = -1
+    for i in range(n):
+        if keys[i] == high and (best < 0 or born[i] < born[best]):
+            best = i
+    return best
+
+
+@compiled
+def magnitude(slots, m, i):  # type: ignore[no-untyped-def]
+    top = abs(slots[0, i])
+    for z in range(1, m):
+        top = max(top, abs(slots[z, i]))
+    return top
+
+
+@compiled
+def evaluate(kappa, i, row, kxx, num, slots, gram, m, adaptive, f, v):  # type: ignore[no-untyped-def]
+    """f and v at stored point i (-1: the new point), the new term included, from kernel values that are at hand."""
+    n = padded(int(num[USED]), slots)
+    near = row[i] if i >= 0 else kxx
+    a, u, raw = vector(num, A, m), vector(num, DA, m), vector(num, RAW, m)
+    for z in range(m):
+        raw[z] = (dot(gram[0, i], slots[z], n) if i >= 0 else dot(row, slots[z], n)) + near * a[z]
+    mix(kappa, raw, f)
+    if adaptive:
+        for z in range(m):
+            raw[z] = (dot(gram[0, i], slots[m + z], n) if i >= 0 else dot(row, slots[m + z], n)) + near * u[z]
+        mix(kappa, raw, v)
+    for z in range(m):
+        v[z] = num[P] * v[z] + num[R] * f[z]
+        f[z] *= num[SCALE]
+
+
+@compiled
+def coefficients(i, num, slots, m, adaptive, alpha, beta):  # type: ignore[no-untyped-def]
+    """Coefficients of stored point i (-1: the new point) in f and in v, with all decay."""
+    for z in range(m):
+        a = slots[z, i] if i >= 0 else vector(num, A, m)[z]
+        u = (slots[m + z, i] if i >= 0 else vector(num, DA, m)[z]) if adaptive else 0.0
+        alpha[z] = num[SCALE] * a
+        beta[z] = num[P] * u + num[R] * a
+
+
+@compiled
+def repair(kappa, j, n, c, residual, row, kxx, num, slots, gram, m):  # type: ignore[no-untyped-def]
+    """<f, v> and |f|^2 after the term j gives way to c times point n: f loses alpha_j r, r = k(x_j, .) - c k(x_n, .).
+
+    ``residual`` is |r|^2.  With f, v before the change:  <f, v> -= alpha.(v(x_j) - c v(x_n)) + beta.(f(x_j) - c f(x_n)) -
+    alpha' kappa beta |r|^2,  |f|^2 likewise.  c = 0 is the plain removal of [V] sec. 5.5.
+    """
+    f, v, fn, vn = vector(num, FO, m), vector(num, VO, m), vector(num, FN, m), vector(num, VN, m)
+    evaluate(kappa, j, row, kxx, num, slots, gram, m, True, f, v)
+    if c != 0.0:
+        evaluate(kappa, n, row, kxx, num, slots, gram, m, True, fn, vn)
+        for z in range(m):
+            f[z] -= c * fn[z]
+            v[z] -= c * vn[z]
+    alpha, beta = fn, vn
+    coefficients(j, num, slots, m, True, alpha, beta)
+    mixed = vector(num, RAW, m)
+    mix(kappa, beta, mixed)
+    for z in range(m):
+        num[PI] -= alpha[z] * v[z] + beta[z] * f[z] - residual * alpha[z] * mixed[z]
+    mix(kappa, alpha, mixed)
+    for z in range(m):
+        num[N2] -= 2.0 * alpha[z] * f[z] - residual * alpha[z] * mixed[z]
+
+
+@compiled
+def add_term(i, j, c, num, slots, m, base):  # type: ignore[no-untyped-def]
+    """Point i takes c times the coefficients of point j; -1 is the new point, whose coefficients wait in num."""
+    fresh = num[NUMBERS:]
+    for z in range(base):
+        # rows m.. of slots (the trace) pair with the vector DA, rows 0..m-1 with A
+        cell = (A * m + z) if z < m else (DA * m + z - m)
+        amount = c * (slots[z, j] if j >= 0 else fresh[cell])
+        if i >= 0:
+            slots[z, i] += amount
+        else:
+            fresh[cell] += amount
+    if i >= 0:
+        slots[base + MAG, i] = magnitude(slots, m, i)
+
+
+@compiled
+def merge(kappa, j, row, kxx, rule, num, slots, born, gram, m, base):  # type: ignore[no-untyped-def]
+    """Project term j (-1: the new one) on the one remaining point that leaves the least behind: largest k_nj^2 / k_nn."""
+    n = int(num[N])
+    merit, own = slots[base + SPARE], slots[base + KXX]
+    for i in range(n):
+        k = gram[0, j, i] if j >= 0 else row[i]
+        merit[i] = k * k / own[i] if own[i] > 0 else 0.0
+    if j >= 0:
+        merit[j] = -1.0
+    target = -1
+    if j < 0 or n > 1:
+        target = strongest(merit, born, n)
+    if j >= 0 and kxx > 0 and (target < 0 or merit.dtype.type(row[j] * row[j] / kxx) > merit[target]):
+        target = -1  # the youngest wins only outright
+    k = row[max(j, target)] if j < 0 or target < 0 else gram[0, j, target]
+    k_target = own[target] if target >= 0 else kxx
+    if k_target > 0.0:
+        c = float(k) / float(k_target)
+        if base > m and rule[REPAIR] != 0.0:
+            k_j = own[j] if j >= 0 else kxx
+            repair(kappa, j, target, c, float(k_j) - c * float(k), row, kxx, num, slots, gram, m)
+        add_term(target, j, c, num, slots, m, base)
+
+
+@compiled
+def refresh(num, gram, n, ridge):  # type: ignore[no-untyped-def]
+    """The inverse Gram matrix anew; rank-one updates keep it current in between."""
+    Q = gram[1]
+    for i in range(n):
+        for j in range(n):
+            Q[i, j] = gram[0, i, j]
+        Q[i, i] += ridge * max(Q[i, i], 1e-300)
+    for p in range(n):  # Gauss-Jordan in place; positive definite, so the diagonal will do for pivots
+        pivot = 1.0 / Q[p, p]
+        Q[p, p] = 1.0
+        for j in range(n):
+            Q[p, j] *= pivot
+        for i in range(n):
+            if i != p:
+                factor = Q[i, p]
+                Q[i, p] = 0.0
+                for j in range(n):
+                    Q[i, j] -= factor * Q[p, j]
+    num[STALE] = 2.0 * n
+
+
+@compiled
+def project(kappa, j, row, kxx, rule, num, slots, gram, m, base):  # type: ignore[no-untyped-def]
+    """Project term j (-1: the new one) on the span of all the others; returns the slot that is free, -1 if the new one went.
+
+    With Q the inverse Gram matrix of the stored points, w = Q k and s = kxx - k.w the new point's distance from their span:
+    the enlarged inverse has the rows Q + ww'/s, -w/s; its column j gives the coefficients -Q_ij/Q_jj, and one more rank-one
+    step removes j.  A new point that lies in the span (s ~ 0) is folded into the others instead: nothing is lost by that.
+    """
+    n = int(num[N])
+    new = min(j, -1)  # not the constant: that would compile everything it is passed to a second time
+    K, Q = gram[0], gram[1]
+    exactness = 1e-12 if slots.itemsize == 8 else 1e-7
+    if num[STALE] <= 0.0:
+        refresh(num, gram, n, exactness)
+    num[STALE] -= 1.0
+    k, w, c, left = np.empty(n), np.empty(n), np.empty(n + 1), np.empty(n + 1)
+    for i in range(n):
+        k[i] = row[i]
+    for i in range(n):
+        w[i] = dot(Q[i], k, n)
+    for i in range(n):
+        left[i] = k[i] - dot(K[i], w, n)
+    for i in range(n):
+        c[i] = w[i] + dot(Q[i], left, n)
+    s = float(kxx) - dot(k, c, n)
+    if j < 0 or s <= 10.0 * exactness * max(float(kxx), 1e-300):
+        j, own = -1, max(s, 0.0)
+        c[n] = 0.0
+    else:
+        q = np.empty(n)
+        for i in range(n):
+            q[i] = Q[i, j] + w[i] * w[j] / s
+        q_new, pivot = -w[j] / s, q[j]
+        for i in range(n):
+            for l in range(n):
+                Q[i, l] += w[i] * w[l] / s - q[i] * q[l] / pivot
+        for i in range(n):
+            Q[i, j] = Q[j, i] = -w[i] / s - q_new * q[i] / pivot
+        Q[j, j] = 1.0 / s - q_new * q_new / pivot
+        # c over the remaining points, the new one standing in slot j; one refinement against the true Gram matrix
+        for i in range(n):
+            c[i] = -q[i] / pivot
+        c[j] = -q_new / pivot
+        k_j = K[j].copy()
+        for i in range(n):
+            K[i, j] = K[j, i] = k[i]
+        K[j, j] = kxx
+        k_j[j] = k[j]  # k(x_j, x_new), seen from the slot's new owner
+        for i in range(n):
+            left[i] = k_j[i] - dot(K[i], c, n)
+        for i in range(n):
+            c[i] += dot(Q[i], left, n)
+        own = 1.0 / pivot
+        c[n] = c[j]
+        c[j] = 0.0
+    if base > m and rule[REPAIR] != 0.0:  # f = f' + alpha r with f' orthogonal to r
+        alpha, beta, mixed = vector(num, FO, m), vector(num, VO, m), vector(num, RAW, m)
+        coefficients(j, num, slots, m, True, alpha, beta)
+        mix(kappa, alpha, mixed)
+        for z in range(m):
+            num[PI] -= own * mixed[z] * beta[z]
+            num[N2] -= own * mixed[z] * alpha[z]
+    for i in range(n):
+        if i != j:
+            add_term(i, j, c[i], num, slots, m, base)
+    if j >= 0:
+        add_term(new, j, c[n], num, slots, m, base)
+    return j
+
+
+@compiled
+def drop_oldest(kappa, row, kxx, rule, num, slots, born, gram, m, base):  # type: ignore[no-untyped-def]
+    head = int(num[HEAD])
+    if base > m and rule[REPAIR] != 0.0 and gram.shape[0] > 0:
+        repair(kappa, head, head, 0.0, float(slots[base + KXX, head]), row, kxx, num, slots, gram, m)
+    for z in range(base + 1):
+        slots[z, head] = 0.0
+    born[head] = -1
+    num[HEAD] = (head + 1) % slots.shape[1]
+    num[N] -= 1.0
+
+
+@compiled
+def insert(kappa, row, kxx, rule, num, slots, born, gram, m, base):  # type: ignore[no-untyped-def]
+    """Make room for the new term, whose coefficients wait in num, and store it; returns its slot, or NOT_STORED."""
+    a, u = vector(num, A, m), vector(num, DA, m)
+    for z in range(m):
+        a[z] /= num[SCALE]
+        u[z] = (u[z] - num[R] * a[z]) / num[P] if base > m else 0.0
+    n, drop = int(num[N]), int(rule[DROP])
+    if drop == OLDEST:
+        if n >= rule[BUDGET]:
+            drop_oldest(kappa, row, kxx, rule, num, slots, born, gram, m, base)
+            n -= 1
+        slot = (int(num[HEAD]) + n) % slots.shape[1]
+        num[N] = n + 1.0
+    elif n < rule[BUDGET]:
+        slot = n
+        num[N] = n + 1.0
+    else:
+        size = 0.0
+        for z in range(m):
+            size = max(size, abs(a[z]))
+        slot = weakest(slots[base + MAG], born, n)
+        if slots.dtype.type(size) < slots[base + MAG, slot]:
+            slot = NOT_STORED
+        if drop == MERGE:
+            merge(kappa, slot, row, kxx, rule, num, slots, born, gram, m, base)
+        elif drop == PROJECT:
+            slot = project(kappa, slot, row, kxx, rule, num, slots, gram, m, base)
+        elif base > m and rule[REPAIR] != 0.0:
+            own = slots[base + KXX, slot] if slot >= 0 else kxx
+            repair(kappa, slot, slot, 0.0, float(own), row, kxx, num, slots, gram, m)
+        if slot < 0:
+            return NOT_STORED
+    for z in range(m):
+        slots[z, slot] = a[z]
+        if base > m:
+            slots[m + z, slot] = u[z]
+    slots[base + MAG, slot] = magnitude(slots, m, slot)
+    slots[base + KXX, slot] = kxx
+    born[slot] = int(num[T])
+    num[USED] = max(num[USED], slot + 1.0)
+    if gram.shape[0] > 0:
+        for i in range(int(num[USED])):
+            gram[0, slot, i] = row[i]
+            gram[0, i, slot] = row[i]
+        gram[0, slot, slot] = kxx
+    return slot
+
+
+@compiled
+def fold(num, slots, m, base):  # type: ignore[no-untyped-def]
+    """Write the lazy decay into the coefficients.  What falls below the smallest normal number is nothing."""
+    tiny = np.finfo(slots.dtype).tiny
+    scale = num[SCALE]
+    for z in range(m):
+        for i in range(slots.shape[1]):
+            if base > m:
+                slots[m + z, i] = num[P] * slots[m + z, i] + num[R] * slots[z, i]
+            folded = scale * slots[z, i]
+            slots[z, i] = folded if abs(folded) >= tiny else 0.0
+    for i in range(slots.shape[1]):
+        slots[base + MAG, i] = abs(scale * slots[base + MAG, i])
+    num[SCALE], num[P], num[R] = 1.0, 1.0, 0.0

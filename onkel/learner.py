@@ -1,0 +1,456 @@
+"""The learner: a frozen description of kernel, loss, step and budget, which turns a state and a block into the next state."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel import layout as at
+from onkel import scan
+from onkel.blocks import Array, Objects, Rows, Store, diagonal, evaluate, read
+from onkel.budget import DROPS, Budget
+from onkel.kernels import as_kernel, is_direct
+from onkel.losses import Hinge, Novelty, Softmax, Structured, User
+from onkel.steps import Adaptive, Alma, Explicit, Implicit, Step, etas, number, small_enough
+
+DIRECT_SIZE = 24_000  # budget times features below which rows are computed in the loop; measured crossover
+CHUNK = 8192  # rows between two looks at the outside world
+
+
+class Trace(NamedTuple):
+    """What happened, one entry per example, taken before its update (theta and size: after it)."""
+
+    scores: Array
+    loss: NDArray[np.float64]
+    mistake: NDArray[np.bool_]
+    eta: NDArray[np.float64]
+    theta: NDArray[np.float64]
+    size: NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class State:
+    """Everything that changes while a learner learns, as plain arrays; see scan.py for what stands where.
+
+    ``points`` and ``coef`` are the expansion, oldest term first, with all decay folded in.
+    """
+
+    m: int
+    base: int
+    scalar: bool
+    num: NDArray[np.float64]
+    slots: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    born: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    gram: Array = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    store: Store | None = None
+    width: int = 0  # features; 0 before the first example, -1 for objects
+
+    @property
+    def t(self) -> int:
+        """How many examples have been learned."""
+        return int(self.num[at.T])
+
+    @property
+    def size(self) -> int:
+        """How many points the expansion holds."""
+        return int(self.num[at.N])
+
+    @property
+    def offset(self) -> Any:
+        """b: a number, or one for each label."""
+        b = self.num[at.NUMBERS : at.NUMBERS + self.m]
+        return float(b[0]) if self.scalar else b.copy()
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """The slots in use, oldest point first."""
+        live = np.flatnonzero(self.born >= 0)
+        return live[np.argsort(self.born[live], kind="stable")]
+
+    @property
+    def points(self) -> Any:
+        """The stored points, oldest first: an array, a CSR matrix or a list of objects."""
+        if self.store is not None:
+            return self.store.take(self.order).plain()
+        return np.ascontiguousarray(self.slots[self.base + at.AUX :, self.order].T)
+
+    @property
+    def coef(self) -> Array:
+        """Coefficients of f, oldest first: (k,), or (k, m) for labels."""
+        a = self.num[at.SCALE] * self.slots[: self.m, self.order].T.astype(np.float64)
+        return a[:, 0].copy() if self.scalar else a
+
+    @property
+    def trace_coef(self) -> Array:
+        """Coefficients of v, the trace of an adaptive step; nothing for the other steps."""
+        u = self.slots[self.m : self.base, self.order].T.astype(np.float64)
+        v = self.num[at.P] * u + self.num[at.R] * self.slots[: self.base - self.m, self.order].T
+        return v[:, 0].copy() if self.scalar and self.base > self.m else v
+
+    @property
+    def nbytes(self) -> int:
+        """Exactly how many bytes the state's arrays take."""
+        own = self.num.nbytes + self.slots.nbytes + self.born.nbytes + self.gram.nbytes
+        return int(own + (self.store.nbytes if self.store is not None else 0))
+
+    def copy(self) -> State:
+        store = None if self.store is None else self.store.copy()
+        arrays = (a.copy() for a in (self.num, self.slots, self.born, self.gram))
+        return State(self.m, self.base, self.scalar, *arrays, store, self.width)
+
+    def __repr__(self) -> str:
+        return f"State(t={self.t}, size={self.size})"
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Online kernel learning as a value: ``init() -> State``, ``learn(state, X, y) -> (State, Trace)``, ``score(state, X)``.
+
+    The recipes (:func:`onkel.norma`, :func:`onkel.ilk`, :func:`onkel.silk`, :func:`onkel.svmd`, ...) make the learners of the
+    papers; any other combination of kernel, loss, step and budget works as well.
+
+    >>> import numpy as np, onkel
+    >>> learner = Learner(onkel.RBF(0.5), onkel.Hinge(), Implicit(eta=1.0, lam=0.0), Budget(16, "merge"))
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> state, trace = learner.learn(learner.init(), X, np.sign(X[:, 0] * X[:, 1]))
+    >>> state
+    State(t=500, size=16)
+    """
+
+    kernel: Any
+    loss: Any
+    step: Step
+    budget: Budget = Budget()
+    nu: float | None = None
+    offset: bool = False
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "kernel", as_kernel(self.kernel))
+        if not hasattr(type(self.loss), "targets"):
+            raise TypeError(f"loss: give a loss such as onkel.Hinge(), or onkel.loss(value, derivative); got {self.loss!r}")
+        if not isinstance(self.step, Explicit | Implicit | Adaptive | Alma):
+            raise TypeError(f"step: give Explicit, Implicit, Adaptive or Alma; got {self.step!r}")
+        put(self, "step", self.step.check())
+        put(self, "budget", self.budget.check())
+        put(self, "offset", bool(self.offset))
+        if self.nu is not None:
+            put(self, "nu", number("learner", "nu", self.nu, open_low=True, high=1.0))
+            if math.isnan(self.loss.theta):
+                raise ValueError(f"nu moves a margin or a tube, and {type(self.loss).__name__} has neither; leave nu out")
+            if self._implicit:
+                raise ValueError("nu goes with explicit and adaptive steps; the implicit step has no nu-trick")
+        if self._implicit and self.loss.theta == 0.0 and isinstance(self.loss, Hinge | Novelty | Structured):
+            raise ValueError("rho must be above 0 for an implicit step: with rho = 0 it never starts from f = 0")
+        if isinstance(self.step, Alma) and (type(self.loss) is not Hinge or self.offset or self.nu is not None):
+            raise ValueError("Alma goes with Hinge(), without offset and nu")
+        if isinstance(self.step, Adaptive) and self.step.implicit and self.offset:
+            raise ValueError("the adaptive implicit step has no offset; take offset=False")
+
+    # --- description, in the numbers that the loop reads ---------------------------------------------------------------------
+
+    @property
+    def _implicit(self) -> bool:
+        return isinstance(self.step, Implicit) or (isinstance(self.step, Adaptive) and self.step.implicit)
+
+    @property
+    def outputs(self) -> int:
+        """How many scores an example has: 1, or one for each label."""
+        return self.loss.labels.m if isinstance(self.loss, Structured | Softmax) else 1
+
+    @property
+    def _scalar(self) -> bool:
+        return not isinstance(self.loss, Structured | Softmax)
+
+    @property
+    def _rule(self) -> NDArray[np.float64]:
+        rule = np.zeros(at.RULES)
+        step = self.step
+        rule[at.NU] = math.nan if self.nu is None else self.nu
+        rule[at.OFFSET] = self.offset
+        rule[at.DROP] = DROPS.index(self.budget.drop)
+        rule[at.BUDGET] = math.inf if self.budget.size is None else self.budget.size
+        rule[at.ETA_MAX] = math.inf
+        rule[at.DECAY] = rule[at.REPAIR] = 1.0
+        if isinstance(step, Alma):
+            rule[at.STEP] = at.ALMA
+            rule[at.ALMA_MARGIN] = (1.0 - step.alpha) * float(step.B or 0.0)
+            rule[at.ALMA_STEP] = step.C
+            return rule
+        rule[at.LAM], rule[at.C] = step.lam, step.C
+        if isinstance(step, Explicit):
+            rule[at.STEP], rule[at.TIE] = at.EXPLICIT, 1.0
+        elif isinstance(step, Implicit):
+            rule[at.STEP], rule[at.EXACT] = at.IMPLICIT, step.exact
+        else:
+            rule[at.STEP] = at.ADAPTIVE_IMPLICIT if step.implicit else at.ADAPTIVE
+            rule[at.MU], rule[at.DECAY], rule[at.EXACT] = step.mu, step.decay, step.exact
+            rule[at.ETA_MIN] = step.eta_min or 0.0
+            rule[at.ETA_MAX] = math.inf if step.eta_max is None else step.eta_max
+            rule[at.REPAIR] = step.repair
+        return rule
+
+    def _pace(self, start: int, n: int, weight: Any) -> NDArray[np.float64]:
+        """Per example: step size, weight, and how far back f may reach."""
+        pace = np.ones((n, 3))
+        if isinstance(self.step, Explicit | Implicit):
+            pace[:, 0] = etas(self.step.eta, start, n)
+            if isinstance(self.step, Explicit) and callable(self.step.eta):
+                small_enough(pace[:, 0], self.step.lam)
+        if weight is not None:
+            pace[:, 1] = weight
+        pace[:, 2] = self.budget.looks_back(start, n)
+        return pace
+
+    # --- the four verbs ---------------------------------------------------------------------------------------------------------
+
+    def init(self) -> State:
+        """The state before the first example: f = 0."""
+        m = self.outputs
+        base = 2 * m if isinstance(self.step, Adaptive) else m
+        num = np.zeros(at.NUMBERS + at.VECTORS * m + m + at.TRACE)
+        num[at.SCALE] = num[at.P] = num[at.COUNT] = num[at.ETA_THETA] = 1.0
+        num[at.THETA] = self.loss.theta
+        if isinstance(self.step, Adaptive):
+            num[at.ETA] = self.step.eta
+            num[at.NUMBERS + at.ETA_B * m : at.NUMBERS + (at.ETA_B + 1) * m] = self.step.eta
+            if self.nu is not None:
+                num[at.THETA] = self.step.epsilon
+        if isinstance(self.step, Alma):
+            num[at.THETA] = self._rule[at.ALMA_MARGIN]
+        return State(m, base, self._scalar, num)
+
+    def learn(self, state: State, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[State, Trace]:
+        """Learn the examples one after the other; the given state stays as it was.
+
+        y holds +1 and -1, real numbers or class codes 0 .. m-1, as the loss asks; None for novelty.
+        """
+        block = self.read(X, state)
+        targets = self.targets(y, len(block))
+        weight = None if sample_weight is None else _weights(sample_weight, len(block))
+        state = state.copy()
+        return state, self.advance(state, block, targets, weight)
+
+    def score(self, state: State, X: Any) -> Array:
+        """f(x) + b of each row of X: (n,), or (n, m) for labels.  Never changes the state."""
+        return self.score_block(state, self.read(X, state))
+
+    # --- behind the doors: no checks from here on ---------------------------------------------------------------------------------
+
+    def read(self, X: Any, state: State) -> Store:
+        """X as a checked block of points that fits the state."""
+        block = read(X, self.kernel, state.slots.dtype if state.width else None)
+        if state.width and block.width != state.width:
+            if state.width < 0 or block.width < 0:
+                raise ValueError("X: this model has learned from objects of one kind; numbers and other objects do not mix")
+            raise ValueError(f"X has {block.width} features, but this model was trained with {state.width}")
+        if state.width and not is_same_kind(block, state):
+            raise ValueError("X: sparse and dense rows do not mix in one model; convert X to the kind that it first learned from")
+        return block
+
+    def targets(self, y: Any, n: int) -> NDArray[np.float64]:
+        """y as checked numbers."""
+        kind = self.loss.targets
+        if kind == "none":
+            return np.ones(n)
+        if y is None:
+            raise ValueError(f"y is missing: {type(self.loss).__name__} needs a target for each example")
+        try:
+            targets = np.asarray(y, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"y must be numbers: {_TARGETS[kind]}; got {y!r:.80}") from None
+        if targets.shape != (n,):
+            raise ValueError(f"y must have one entry for each of the {n} examples, shape ({n},); got shape {targets.shape}")
+        if not np.isfinite(targets).all():
+            raise ValueError("y holds NaN or infinity; every target must be finite")
+        if kind == "signs":
+            bad = ~np.isin(targets, (-1.0, 1.0))
+        elif kind == "codes":
+            bad = (targets != np.floor(targets)) | (targets < 0) | (targets >= self.outputs)
+        else:
+            return targets
+        if bad.any():
+            allowed = _TARGETS[kind] if kind == "signs" else f"class codes 0 .. {self.outputs - 1}"
+            raise ValueError(f"y must hold {allowed} for {type(self.loss).__name__}; got {targets[bad][0]:g}")
+        return targets
+
+    def advance(self, state: State, block: Store, y: NDArray[np.float64], weight: Any = None) -> Trace:
+        """Learn a block in place."""
+        n = len(block)
+        rule = self._rule
+        pace = self._pace(state.t, n, weight)
+        traces = np.empty((n, state.m + at.TRACE))
+        start = state.t
+        done = 0
+        while done < n:
+            size = min(n - done, self._settle(state, block))
+            part = slice(done, done + size)
+            run = self._direct if state.store is None else self._rows
+            code = run(state, block, part, y[part], pace[part], rule, traces[part])
+            if code < 0:
+                raise _failure(code, state.t - start, self)
+            done += size
+        return self._trace(traces)
+
+    def _trace(self, traces: NDArray[np.float64]) -> Trace:
+        m = self.outputs
+        scores = traces[:, :m]
+        tail = (traces[:, m + i] for i in range(at.TRACE))
+        loss, mistake, eta, theta, size = (np.ascontiguousarray(column) for column in tail)
+        return Trace(
+            scores[:, 0].copy() if self._scalar else np.ascontiguousarray(scores),
+            loss,
+            mistake.astype(bool),
+            eta,
+            theta,
+            size.astype(np.int64),
+        )
+
+    def _loop(self) -> Any:
+        return scan.scan_once if isinstance(self.loss, User) else scan.scan
+
+    def _direct(self, state: State, block: Any, part: slice, y: Array, pace: Array, rule: Array, traces: Array) -> int:
+        """Rows computed in the loop."""
+        none, nowhere = state.slots[:0], state.born[:0]
+        return int(
+            self._loop()(
+                self.loss, self.kernel, block.data[part], none, none[0:, 0:1].reshape(-1), y, pace, rule,
+                state.num, state.slots, state.born, state.gram, traces, nowhere,
+            )
+        )  # fmt: skip
+
+    def _rows(self, state: State, block: Store, part: slice, y: Array, pace: Array, rule: Array, traces: Array) -> int:
+        """Rows from matrices, then the points that were stored into their slots."""
+        assert state.store is not None
+        rows = block.take(part) if part != slice(0, len(block)) else block
+        used, dtype = int(state.num[at.USED]), state.slots.dtype
+        columns = min(state.slots.shape[1], _round_up(used + len(rows)))
+        K = evaluate(self.kernel, rows, state.store, used, np.empty((len(rows), columns), dtype))
+        inner = evaluate(self.kernel, rows, rows, len(rows), np.empty((len(rows), len(rows)), dtype))
+        source = np.full(state.slots.shape[1], -1, np.int64)
+        code = self._loop()(
+            self.loss, scan.Given(), K, inner, diagonal(self.kernel, rows), y, pace, rule,
+            state.num, state.slots, state.born, state.gram, traces, source,
+        )  # fmt: skip
+        filled = np.flatnonzero(source >= 0)
+        if len(filled):
+            state.store.put(filled, rows, source[filled])  # type: ignore[arg-type]
+        return int(code)
+
+    def score_block(self, state: State, block: Store) -> Array:
+        m, n = state.m, len(block)
+        out = np.zeros((n, m), np.float64)
+        b = state.num[at.NUMBERS : at.NUMBERS + m]
+        used, scale = int(state.num[at.USED]), float(state.num[at.SCALE])
+        if used == 0:
+            out += b
+        elif state.store is None:
+            work = np.empty((2, state.slots.shape[1]), state.slots.dtype)
+            scan.score_direct(self.loss, self.kernel, block.data, m, state.base, scale, used, b, state.slots, work, out)  # type: ignore[union-attr]
+        else:
+            size = max(64, 1 << 22 >> int(used).bit_length())
+            coef = scale * state.slots[:m, :used].astype(np.float64)
+            if not self._scalar and not self.loss.labels.plain:
+                coef = self.loss.labels.kernel @ coef
+            coef = np.ascontiguousarray(coef.astype(state.slots.dtype).T)
+            for first in range(0, n, size):
+                part = block.take(slice(first, first + size)) if n > size else block
+                K = evaluate(self.kernel, part, state.store, used, np.empty((len(part), used), state.slots.dtype))
+                out[first : first + size] = K @ coef + b
+        return out[:, 0] if self._scalar else out
+
+    # --- room -----------------------------------------------------------------------------------------------------------------------
+
+    def _settle(self, state: State, block: Store) -> int:
+        """Make room for the next examples; returns how many may come in one go."""
+        limit = self.budget.limit()
+        if not state.width:
+            state.width = block.width
+        direct = is_direct(self.kernel) and isinstance(block, Rows)
+        used = state.size
+        # a budget is laid out in full at once, so that its memory never changes; without one, room doubles as it is needed
+        expected = limit if self.budget.size is not None else min(limit, max(2 * used, 256))
+        small = direct and expected * max(block.width, 1) <= DIRECT_SIZE
+        if small:
+            size = CHUNK if self.budget.size is not None else 256
+        else:
+            size = 64 if expected <= 256 else 128 if expected <= 512 else 256
+        need = _round_up(int(min(limit, used + size)))
+        room = state.slots.shape[1]
+        if state.slots.shape[0] == 0 or room < need or (state.store is None) != small:
+            if self.budget.size is None:
+                need = max(need, min(2 * room, _round_up(int(min(limit, 2**62)))))
+            self._lay_out(state, block, need if self.budget.size is None else _round_up(self.budget.size), small)
+        return size
+
+    def _lay_out(self, state: State, block: Store, room: int, small: bool) -> None:
+        """Arrays with ``room`` slots, what is stored moved to the front, oldest first."""
+        order = state.order
+        n = len(order)
+        dtype = block.dtype
+        points = state.points if n else None
+        rows = state.base + at.AUX + (block.width if small else 0)
+        slots = np.zeros((rows, room), dtype)
+        slots[: state.base + at.AUX, :n] = state.slots[: state.base + at.AUX, order] if n else 0
+        born = np.full(room, -1, np.int64)
+        born[:n] = state.born[order]
+        layers = 0
+        if self.budget.drop in ("merge", "project"):
+            layers = 2 if self.budget.drop == "project" else 1
+        elif isinstance(self.step, Adaptive) and self.step.repair and self.budget != Budget():
+            layers = 1
+        if layers:
+            # a row is longer than it needs to be, so that a column does not fall on one cache set
+            gram = np.zeros((layers, room, room + at.LANES), np.float64 if layers == 2 else dtype)
+            if state.gram.shape[0]:
+                gram[:, :n, :n] = state.gram[:, order][:, :, order]
+        else:
+            gram = np.zeros((0, 0, 0), dtype)
+        if small:
+            state.store = None
+            if n:
+                slots[state.base + at.AUX :, :n] = points.T  # type: ignore[union-attr]
+        else:
+            store = block.empty(room)
+            if n:
+                moved = read(points, self.kernel, dtype) if not isinstance(block, Objects) else Objects(points)  # type: ignore[arg-type]
+                store.put(np.arange(n), moved, np.arange(n))  # type: ignore[arg-type]
+            state.store = store
+        state.slots, state.born, state.gram = slots, born, gram
+        state.num[at.HEAD], state.num[at.USED] = 0, n
+
+
+_TARGETS = {"signs": "+1 and -1", "reals": "real numbers", "codes": "class codes"}
+
+
+def _round_up(n: int) -> int:
+    return (n + at.LANES - 1) // at.LANES * at.LANES
+
+
+def is_same_kind(block: Store, state: State) -> bool:
+    return isinstance(block, Rows) if state.store is None else type(block) is type(state.store)
+
+
+def _weights(given: Any, n: int) -> NDArray[np.float64]:
+    weight = np.asarray(given, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n, float(weight))
+    if weight.shape != (n,) or not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError(f"sample_weight must be {n} finite numbers, none of them negative; got shape {weight.shape}")
+    return weight
+
+
+def _failure(code: int, row: int, learner: Learner) -> Exception:
+    if code == at.NOT_CONVEX:
+        return ValueError(
+            f"the loss given to onkel.loss is not convex, or its derivative does not belong to its value, at example {row} of this "
+            "call; check both functions there"
+        )
+    return FloatingPointError(
+        f"the model left the range of finite numbers at example {row} of this call; nothing was changed. "
+        "Scale the data, or take a smaller eta, a kernel that does not overflow, or eta_max for adaptive steps"
+    )
