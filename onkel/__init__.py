@@ -12,7 +12,17 @@ __version__ = "0.1.0"
 
 _HOME = {
     "kernels": ("RBF", "Polynomial", "Linear", "Laplacian", "Matern", "kernel"),
-    "losses": ("Hinge", "Square", "Logistic", "EpsilonInsensitive", "Huber", "Novelty", "Softmax", "Structured", "loss"),
+    "losses": (
+        "Hinge",
+        "Square",
+        "Logistic",
+        "EpsilonInsensitive",
+        "Huber",
+        "Novelty",
+        "Softmax",
+        "Structured",
+        "loss",
+    ),
     "labels": ("Labels",),
     "steps": ("InvSqrt", "SqrtDecay", "Explicit", "Implicit", "Adaptive", "Alma"),
     "budget": ("Budget",),

@@ -19,18 +19,18 @@ from onkel.kernels import Matrix, Pairwise, Product, Sum, as_kernel, loops
 Array = NDArray[Any]
 
 
-def transform(kernel, row, spare, n):  # type: ignore[no-untyped-def]
+def transform(kernel, row, spare, n):
     """The kernel's own transform; only for compiled callers."""
 
 
 @overload(transform)
-def _transform(kernel, row, spare, n):  # type: ignore[no-untyped-def]
+def _transform(kernel, row, spare, n):
     f = kernel.instance_class.transform
     return lambda kernel, row, spare, n: f(kernel, row, spare, n)
 
 
 @compiled
-def finish_rows(kernel, K):  # type: ignore[no-untyped-def]
+def finish_rows(kernel, K):
     """From products, squared distances or absolute differences to kernel values, in place."""
     spare = np.empty(K.shape[1], K.dtype)
     for i in range(len(K)):
@@ -38,7 +38,7 @@ def finish_rows(kernel, K):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=VECTOR)
-def finish_squares(kernel, K, xn, zn):  # type: ignore[no-untyped-def]
+def finish_squares(kernel, K, xn, zn):
     """The same from products x.z by way of |x|^2 + |z|^2 - 2 x.z, held at 0 from below."""
     n = K.shape[1]
     spare = np.empty(n, K.dtype)
@@ -51,7 +51,7 @@ def finish_squares(kernel, K, xn, zn):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=VECTOR)
-def squares(X, Z, K):  # type: ignore[no-untyped-def]
+def squares(X, Z, K):
     for i in range(len(X)):
         for j in range(len(Z)):
             total = K.dtype.type(0)
@@ -61,7 +61,7 @@ def squares(X, Z, K):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=VECTOR)
-def absolutes(X, Z, K):  # type: ignore[no-untyped-def]
+def absolutes(X, Z, K):
     for i in range(len(X)):
         for j in range(len(Z)):
             total = K.dtype.type(0)
@@ -71,7 +71,7 @@ def absolutes(X, Z, K):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=VECTOR)
-def norms(X, out):  # type: ignore[no-untyped-def]
+def norms(X, out):
     for i in range(len(X)):
         total = out.dtype.type(0)
         for c in range(X.shape[1]):
@@ -167,7 +167,7 @@ class Rows:
 
 
 @compiled
-def transpose(indptr, indices, data, width, starts, rows, values):  # type: ignore[no-untyped-def]
+def transpose(indptr, indices, data, width, starts, rows, values):
     """CSR to CSC of one block, by counting."""
     starts[:] = 0
     for p in range(len(indices)):
@@ -186,7 +186,7 @@ def transpose(indptr, indices, data, width, starts, rows, values):  # type: igno
 
 
 @compiled
-def sparse_products(starts, rows, values, begin, length, indices, data, n, acc, K):  # type: ignore[no-untyped-def]
+def sparse_products(starts, rows, values, begin, length, indices, data, n, acc, K):
     """K[i, j] = x_i.z_j: each stored row runs down the block's columns, so only features that both have cost anything."""
     for j in range(n):
         acc[:] = 0
@@ -199,7 +199,7 @@ def sparse_products(starts, rows, values, begin, length, indices, data, n, acc, 
 
 
 @compiled
-def sparse_absolutes(starts, rows, values, begin, length, indices, data, n, xsum, zsum, acc, K):  # type: ignore[no-untyped-def]
+def sparse_absolutes(starts, rows, values, begin, length, indices, data, n, xsum, zsum, acc, K):
     """|x - z|_1 = |x|_1 + |z|_1 + sum over common features of |x - z| - |x| - |z|."""
     for j in range(n):
         for i in range(len(K)):
@@ -387,7 +387,9 @@ def read(X: Any, kernel: Any, dtype: Any = None) -> Store:
         values, width = np.ascontiguousarray(array, kind), array.shape[1]
         block = Rows(values)
     if len(block) == 0 or width == 0:
-        raise ValueError(f"X is empty (shape {X.shape if hasattr(X, 'shape') else np.shape(X)}): give at least one example and one feature")
+        raise ValueError(
+            f"X is empty (shape {X.shape if hasattr(X, 'shape') else np.shape(X)}): give at least one example and one feature"
+        )
     if not np.isfinite(values).all():
         raise ValueError(f"X holds NaN or infinity{_where(values)}; every value must be a finite {kind.name} number")
     return block

@@ -12,8 +12,37 @@ from numpy.typing import NDArray
 
 from onkel.compiled import compiled, dot
 from onkel.layout import (
-    A, BUDGET, DA, DROP, FN, FO, HEAD, KXX, MAG, MERGE, N, N2, NOT_STORED, NUMBERS, OLDEST, P, PI, PROJECT, R, RAW, REPAIR,
-    SCALE, SPARE, STALE, T, USED, VN, VO, mix, padded, vector,
+    BUDGET,
+    DA,
+    DROP,
+    FN,
+    FO,
+    HEAD,
+    KXX,
+    MAG,
+    MERGE,
+    N2,
+    NOT_STORED,
+    NUMBERS,
+    OLDEST,
+    PI,
+    PROJECT,
+    RAW,
+    REPAIR,
+    SCALE,
+    SPARE,
+    STALE,
+    USED,
+    VN,
+    VO,
+    A,
+    N,
+    P,
+    R,
+    T,
+    mix,
+    padded,
+    vector,
 )
 
 DROPS = ("oldest", "smallest", "merge", "project")
@@ -69,19 +98,19 @@ class Budget(NamedTuple):
 # --- the compiled part: making room for a new term -----------------------------------------------------------------------------
 
 
-def as_bits(row):  # type: ignore[no-untyped-def]
+def as_bits(row):
     """Floats that are not negative compare like their bits as integers; minima over integers vectorise."""
 
 
 @overload(as_bits)
-def _as_bits(row):  # type: ignore[no-untyped-def]
+def _as_bits(row):
     if row.dtype.bitwidth == 32:
         return lambda row: row.view(np.int32)
     return lambda row: row.view(np.int64)
 
 
 @compiled
-def weakest(mag, born, n):  # type: ignore[no-untyped-def]
+def weakest(mag, born, n):
     """The slot of smallest magnitude among the first n, the oldest on ties."""
     keys = as_bits(mag)
     low = keys[0]
@@ -95,7 +124,7 @@ def weakest(mag, born, n):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def strongest(merit, born, n):  # type: ignore[no-untyped-def]
+def strongest(merit, born, n):
     """The slot of largest merit among the first n, the oldest on ties; a negative merit never wins over another."""
     keys = as_bits(merit)
     high = keys[0]
@@ -109,7 +138,7 @@ def strongest(merit, born, n):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def magnitude(slots, m, i):  # type: ignore[no-untyped-def]
+def magnitude(slots, m, i):
     top = abs(slots[0, i])
     for z in range(1, m):
         top = max(top, abs(slots[z, i]))
@@ -117,7 +146,7 @@ def magnitude(slots, m, i):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def evaluate(kappa, i, row, kxx, num, slots, gram, m, adaptive, f, v):  # type: ignore[no-untyped-def]
+def evaluate(kappa, i, row, kxx, num, slots, gram, m, adaptive, f, v):
     """f and v at stored point i (-1: the new point), the new term included, from kernel values that are at hand."""
     n = padded(int(num[USED]), slots)
     near = row[i] if i >= 0 else kxx
@@ -135,7 +164,7 @@ def evaluate(kappa, i, row, kxx, num, slots, gram, m, adaptive, f, v):  # type: 
 
 
 @compiled
-def coefficients(i, num, slots, m, adaptive, alpha, beta):  # type: ignore[no-untyped-def]
+def coefficients(i, num, slots, m, adaptive, alpha, beta):
     """Coefficients of stored point i (-1: the new point) in f and in v, with all decay."""
     for z in range(m):
         a = slots[z, i] if i >= 0 else vector(num, A, m)[z]
@@ -145,7 +174,7 @@ def coefficients(i, num, slots, m, adaptive, alpha, beta):  # type: ignore[no-un
 
 
 @compiled
-def repair(kappa, j, n, c, residual, row, kxx, num, slots, gram, m):  # type: ignore[no-untyped-def]
+def repair(kappa, j, n, c, residual, row, kxx, num, slots, gram, m):
     """<f, v> and |f|^2 after the term j gives way to c times point n: f loses alpha_j r, r = k(x_j, .) - c k(x_n, .).
 
     ``residual`` is |r|^2.  With f, v before the change:  <f, v> -= alpha.(v(x_j) - c v(x_n)) + beta.(f(x_j) - c f(x_n)) -
@@ -170,7 +199,7 @@ def repair(kappa, j, n, c, residual, row, kxx, num, slots, gram, m):  # type: ig
 
 
 @compiled
-def add_term(i, j, c, num, slots, m, base):  # type: ignore[no-untyped-def]
+def add_term(i, j, c, num, slots, m, base):
     """Point i takes c times the coefficients of point j; -1 is the new point, whose coefficients wait in num."""
     fresh = num[NUMBERS:]
     for z in range(base):
@@ -186,7 +215,7 @@ def add_term(i, j, c, num, slots, m, base):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def merge(kappa, j, row, kxx, rule, num, slots, born, gram, m, base):  # type: ignore[no-untyped-def]
+def merge(kappa, j, row, kxx, rule, num, slots, born, gram, m, base):
     """Project term j (-1: the new one) on the one remaining point that leaves the least behind: largest k_nj^2 / k_nn."""
     n = int(num[N])
     merit, own = slots[base + SPARE], slots[base + KXX]
@@ -211,7 +240,7 @@ def merge(kappa, j, row, kxx, rule, num, slots, born, gram, m, base):  # type: i
 
 
 @compiled
-def refresh(num, gram, n, ridge):  # type: ignore[no-untyped-def]
+def refresh(num, gram, n, ridge):
     """The inverse Gram matrix anew; rank-one updates keep it current in between."""
     Q = gram[1]
     for i in range(n):
@@ -233,7 +262,7 @@ def refresh(num, gram, n, ridge):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def project(kappa, j, row, kxx, rule, num, slots, gram, m, base):  # type: ignore[no-untyped-def]
+def project(kappa, j, row, kxx, rule, num, slots, gram, m, base):
     """Project term j (-1: the new one) on the span of all the others; returns the slot that is free, -1 if the new one went.
 
     With Q the inverse Gram matrix of the stored points, w = Q k and s = kxx - k.w the new point's distance from their span:
@@ -303,7 +332,7 @@ def project(kappa, j, row, kxx, rule, num, slots, gram, m, base):  # type: ignor
 
 
 @compiled
-def drop_oldest(kappa, row, kxx, rule, num, slots, born, gram, m, base):  # type: ignore[no-untyped-def]
+def drop_oldest(kappa, row, kxx, rule, num, slots, born, gram, m, base):
     head = int(num[HEAD])
     if base > m and rule[REPAIR] != 0.0 and gram.shape[0] > 0:
         repair(kappa, head, head, 0.0, float(slots[base + KXX, head]), row, kxx, num, slots, gram, m)
@@ -315,7 +344,7 @@ def drop_oldest(kappa, row, kxx, rule, num, slots, born, gram, m, base):  # type
 
 
 @compiled
-def insert(kappa, row, kxx, rule, num, slots, born, gram, m, base):  # type: ignore[no-untyped-def]
+def insert(kappa, row, kxx, rule, num, slots, born, gram, m, base):
     """Make room for the new term, whose coefficients wait in num, and store it; returns its slot, or NOT_STORED."""
     a, u = vector(num, A, m), vector(num, DA, m)
     for z in range(m):
@@ -364,7 +393,7 @@ def insert(kappa, row, kxx, rule, num, slots, born, gram, m, base):  # type: ign
 
 
 @compiled
-def fold(num, slots, m, base):  # type: ignore[no-untyped-def]
+def fold(num, slots, m, base):
     """Write the lazy decay into the coefficients.  What falls below the smallest normal number is nothing."""
     tiny = np.finfo(slots.dtype).tiny
     scale = num[SCALE]

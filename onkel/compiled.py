@@ -60,22 +60,22 @@ def compiled(
 
 
 @intrinsic
-def _bits_to_double(typingctx, bits):  # type: ignore[no-untyped-def]
+def _bits_to_double(typingctx, bits):
     return numba.float64(numba.int64), lambda context, builder, sig, args: builder.bitcast(args[0], ir.DoubleType())
 
 
 @intrinsic
-def _double_to_bits(typingctx, value):  # type: ignore[no-untyped-def]
+def _double_to_bits(typingctx, value):
     return numba.int64(numba.float64), lambda context, builder, sig, args: builder.bitcast(args[0], ir.IntType(64))
 
 
 @intrinsic
-def _bits_to_float(typingctx, bits):  # type: ignore[no-untyped-def]
+def _bits_to_float(typingctx, bits):
     return numba.float32(numba.int32), lambda context, builder, sig, args: builder.bitcast(args[0], ir.FloatType())
 
 
 @intrinsic
-def _float_to_bits(typingctx, value):  # type: ignore[no-untyped-def]
+def _float_to_bits(typingctx, value):
     return numba.int32(numba.float32), lambda context, builder, sig, args: builder.bitcast(args[0], ir.IntType(32))
 
 
@@ -86,7 +86,7 @@ _MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding it leaves round(x) in the low 
 
 
 @compiled(fastmath={"contract"})
-def _exp_double(x):  # type: ignore[no-untyped-def]
+def _exp_double(x):
     x = x if x > -708.0 else -708.0
     shifted = x * _LOG2E + _MAGIC
     n = shifted - _MAGIC
@@ -113,13 +113,11 @@ _LN2_LOW_F = np.float32(-2.12194440e-4)
 _MAGIC_F = np.float32(12582912.0)
 _ONE_F = np.float32(1.0)
 _FLOOR_F = np.float32(-87.0)
-_P0, _P1, _P2, _P3, _P4, _P5 = (
-    np.float32(c) for c in (1 / 720, 1 / 120, 1 / 24, 1 / 6, 0.5, 1 / 5040)
-)
+_P0, _P1, _P2, _P3, _P4, _P5 = (np.float32(c) for c in (1 / 720, 1 / 120, 1 / 24, 1 / 6, 0.5, 1 / 5040))
 
 
 @compiled(fastmath={"contract"})
-def _exp_single(x):  # type: ignore[no-untyped-def]
+def _exp_single(x):
     x = x if x > _FLOOR_F else _FLOOR_F
     shifted = x * _LOG2E_F + _MAGIC_F
     n = shifted - _MAGIC_F
@@ -140,14 +138,14 @@ def exp(x: Any) -> Any:
 
 
 @overload(exp)
-def _exp(x):  # type: ignore[no-untyped-def]
+def _exp(x):
     if x == numba.float32:
         return lambda x: _exp_single(x)
     return lambda x: _exp_double(x)
 
 
 @compiled(fastmath=VECTOR)
-def dot(a, b, n):  # type: ignore[no-untyped-def]
+def dot(a, b, n):
     """sum of a[i] b[i] over the first n, in the arrays' precision."""
     total = a[0] * b[0] * 0
     for i in range(n):

@@ -67,7 +67,7 @@ class RBF(_Algebra, _RBF):
         return super().__new__(cls, _number("RBF", "sigma", sigma))
 
     @compiled(fastmath=VECTOR)
-    def transform(kernel, row, spare, n):  # type: ignore[no-untyped-def] # noqa: N805
+    def transform(kernel, row, spare, n):
         g = row.dtype.type(-0.5 / (kernel.sigma * kernel.sigma))
         for i in range(n):
             row[i] = exp(g * row[i])
@@ -87,7 +87,7 @@ class Laplacian(_Algebra, _Laplacian):
         return super().__new__(cls, _number("Laplacian", "sigma", sigma))
 
     @compiled(fastmath=VECTOR)
-    def transform(kernel, row, spare, n):  # type: ignore[no-untyped-def] # noqa: N805
+    def transform(kernel, row, spare, n):
         g = row.dtype.type(-1.0 / kernel.sigma)
         for i in range(n):
             row[i] = exp(g * row[i])
@@ -111,7 +111,7 @@ class Matern(_Algebra, _Matern):
         return super().__new__(cls, _number("Matern", "sigma", sigma), float(nu))
 
     @compiled(fastmath=VECTOR)
-    def transform(kernel, row, spare, n):  # type: ignore[no-untyped-def] # noqa: N805
+    def transform(kernel, row, spare, n):
         number = row.dtype.type
         c = number(math.sqrt(2.0 * kernel.nu) / kernel.sigma)
         first = number(0.0 if kernel.nu < 1.0 else 1.0)
@@ -143,7 +143,7 @@ class Polynomial(_Algebra, _Polynomial):
         return super().__new__(cls, int(degree), gamma, coef0)
 
     @compiled(fastmath=VECTOR)
-    def transform(kernel, row, spare, n):  # type: ignore[no-untyped-def] # noqa: N805
+    def transform(kernel, row, spare, n):
         g = row.dtype.type(kernel.gamma)
         c = row.dtype.type(kernel.coef0)
         for i in range(n):
@@ -169,7 +169,7 @@ class Linear(_Algebra, NamedTuple("_Linear", [])):
     geometry = "product"
 
     @compiled
-    def transform(kernel, row, spare, n):  # type: ignore[no-untyped-def] # noqa: N805
+    def transform(kernel, row, spare, n):
         pass
 
 
@@ -231,13 +231,13 @@ def loops(function: Callable[[Any, Any], float]) -> _Compiled:
         single = numba.njit(function, error_model="numpy")
 
         @numba.njit(error_model="numpy")
-        def matrix(X, Z, out):  # type: ignore[no-untyped-def]
+        def matrix(X, Z, out):
             for i in range(len(X)):
                 for j in range(len(Z)):
                     out[i, j] = single(X[i], Z[j])
 
         @numba.njit(error_model="numpy")
-        def diagonal(X, out):  # type: ignore[no-untyped-def]
+        def diagonal(X, out):
             for i in range(len(X)):
                 out[i] = single(X[i], X[i])
 
@@ -279,7 +279,7 @@ def is_direct(k: Any) -> bool:
 
 
 @compiled(fastmath=VECTOR)
-def _squares(points, x, n, out):  # type: ignore[no-untyped-def]
+def _squares(points, x, n, out):
     d = x.size
     zero = out.dtype.type(0)
     for i in range(n):
@@ -299,7 +299,7 @@ def _squares(points, x, n, out):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=VECTOR)
-def _absolutes(points, x, n, out):  # type: ignore[no-untyped-def]
+def _absolutes(points, x, n, out):
     for i in range(n):
         out[i] = out.dtype.type(0)
     for j in range(x.size):
@@ -309,7 +309,7 @@ def _absolutes(points, x, n, out):  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=VECTOR)
-def _products(points, x, n, out):  # type: ignore[no-untyped-def]
+def _products(points, x, n, out):
     d = x.size
     for i in range(n):
         out[i] = out.dtype.type(0)
@@ -328,7 +328,7 @@ def _products(points, x, n, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _no_loop(points, x, n, out):  # type: ignore[no-untyped-def]
+def _no_loop(points, x, n, out):
     pass
 
 
@@ -341,12 +341,12 @@ def fill(kernel: Any, points: Array, x: Array, n: int, row: Array, spare: Array)
 
 
 @overload(fill)
-def _fill(kernel, points, x, n, row, spare):  # type: ignore[no-untyped-def]
+def _fill(kernel, points, x, n, row, spare):
     cls = kernel.instance_class
     if cls is Sum or cls is Product:
         adding = cls is Sum
 
-        def both(kernel, points, x, n, row, spare):  # type: ignore[no-untyped-def]
+        def both(kernel, points, x, n, row, spare):
             first = np.empty_like(row)
             fill(kernel.left, points, x, n, first, spare)
             fill(kernel.right, points, x, n, row, spare)
@@ -356,7 +356,7 @@ def _fill(kernel, points, x, n, row, spare):  # type: ignore[no-untyped-def]
         return both
     look, transform = _GEOMETRY[cls.geometry], cls.transform
 
-    def leaf(kernel, points, x, n, row, spare):  # type: ignore[no-untyped-def]
+    def leaf(kernel, points, x, n, row, spare):
         look(points, x, n, row)
         transform(kernel, row, spare, n)
 
@@ -369,7 +369,7 @@ def self_value(kernel: Any, x: Array, spare: Array) -> float:
 
 
 @overload(self_value)
-def _self_value(kernel, x, spare):  # type: ignore[no-untyped-def]
+def _self_value(kernel, x, spare):
     cls = kernel.instance_class
     if cls is Sum:
         return lambda kernel, x, spare: self_value(kernel.left, x, spare) + self_value(kernel.right, x, spare)
@@ -379,7 +379,7 @@ def _self_value(kernel, x, spare):  # type: ignore[no-untyped-def]
         return lambda kernel, x, spare: spare.dtype.type(1)
     transform = cls.transform
 
-    def product(kernel, x, spare):  # type: ignore[no-untyped-def]
+    def product(kernel, x, spare):
         total = spare.dtype.type(0)
         for j in range(x.size):
             total += x[j] * x[j]

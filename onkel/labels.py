@@ -91,11 +91,7 @@ class Labels(_Labels):
         return len(self.cost)
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Labels)
-            and np.array_equal(self.cost, other.cost)
-            and np.array_equal(self.kernel, other.kernel)
-        )
+        return isinstance(other, Labels) and np.array_equal(self.cost, other.cost) and np.array_equal(self.kernel, other.kernel)
 
     def __ne__(self, other: object) -> bool:
         return not self == other

@@ -11,7 +11,25 @@ from __future__ import annotations
 
 from onkel.compiled import compiled
 
-STEP, LAM, C, NU, OFFSET, EXACT, TIE, MU, DECAY, ETA_MIN, ETA_MAX, REPAIR, DROP, BUDGET, ALMA_MARGIN, ALMA_STEP, RULES = range(17)
+(
+    STEP,
+    LAM,
+    C,
+    NU,
+    OFFSET,
+    EXACT,
+    TIE,
+    MU,
+    DECAY,
+    ETA_MIN,
+    ETA_MAX,
+    REPAIR,
+    DROP,
+    BUDGET,
+    ALMA_MARGIN,
+    ALMA_STEP,
+    RULES,
+) = range(17)
 EXPLICIT, IMPLICIT, ADAPTIVE, ADAPTIVE_IMPLICIT, ALMA = range(5)
 OLDEST, SMALLEST, MERGE, PROJECT = range(4)
 
@@ -28,20 +46,20 @@ LANES = 16
 
 
 @compiled
-def vector(num, which, m):  # type: ignore[no-untyped-def]
+def vector(num, which, m):
     """One of the vectors behind the numbers."""
     start = NUMBERS + which * m
     return num[start : start + m]
 
 
 @compiled
-def padded(n, slots):  # type: ignore[no-untyped-def]
+def padded(n, slots):
     """n slots in whole SIMD vectors."""
     return min(slots.shape[1], (n + LANES - 1) // LANES * LANES)
 
 
 @compiled
-def mix(kappa, raw, out):  # type: ignore[no-untyped-def]
+def mix(kappa, raw, out):
     """out = kappa raw, from sums of coefficients to scores of related labels; an empty kappa stands for the identity."""
     for z in range(raw.size):
         out[z] = raw[z]

@@ -37,7 +37,7 @@ def _threshold(loss: str, name: str, value: Any, positive: bool) -> float:
 
 
 @compiled
-def _clipped_tangent(a, cap, k, dz, dcap):  # type: ignore[no-untyped-def]
+def _clipped_tangent(a, cap, k, dz, dcap):
     """Of a = clip(-(z - kink)/k, -cap, cap): at the cap it moves with the cap, between it holds the score at the kink."""
     if a == 0.0:
         return 0.0
@@ -47,7 +47,7 @@ def _clipped_tangent(a, cap, k, dz, dcap):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _smooth_tangent(slope, curvature, cap, k, dz, dcap):  # type: ignore[no-untyped-def]
+def _smooth_tangent(slope, curvature, cap, k, dz, dcap):
     return -(dcap * slope + cap * curvature * dz) / (1.0 + cap * curvature * k)
 
 
@@ -72,31 +72,31 @@ class Hinge(_Margin):
         return self.rho
 
     @compiled
-    def value(loss, f, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def value(loss, f, y, theta):
         return max(0.0, theta - y * f)
 
     @compiled
-    def slope(loss, f, y, theta, tie):  # type: ignore[no-untyped-def] # noqa: N805
+    def slope(loss, f, y, theta, tie):
         return -y if y * f < theta or (tie and y * f == theta) else 0.0
 
     @compiled
-    def curvature(loss, f, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def curvature(loss, f, y, theta):
         return 0.0
 
     @compiled
-    def violated(loss, f, y, theta, tie):  # type: ignore[no-untyped-def] # noqa: N805
+    def violated(loss, f, y, theta, tie):
         return y * f < theta or (tie and y * f == theta)
 
     @compiled
-    def mistake(loss, f, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def mistake(loss, f, y, theta):
         return y * f <= 0.0
 
     @compiled
-    def prox(loss, z, y, theta, cap, k):  # type: ignore[no-untyped-def] # noqa: N805
+    def prox(loss, z, y, theta, cap, k):
         return y * clip((theta - y * z) / k, 0.0, cap) if k > 0.0 else 0.0
 
     @compiled
-    def tangent(loss, z, y, theta, cap, k, a, dz, dcap):  # type: ignore[no-untyped-def] # noqa: N805
+    def tangent(loss, z, y, theta, cap, k, a, dz, dcap):
         return _clipped_tangent(a, cap, k, dz, dcap)
 
 
@@ -114,31 +114,31 @@ class Novelty(_Margin):
         return self.rho
 
     @compiled
-    def value(loss, f, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def value(loss, f, y, theta):
         return max(0.0, theta - f)
 
     @compiled
-    def slope(loss, f, y, theta, tie):  # type: ignore[no-untyped-def] # noqa: N805
+    def slope(loss, f, y, theta, tie):
         return -1.0 if f < theta else 0.0
 
     @compiled
-    def curvature(loss, f, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def curvature(loss, f, y, theta):
         return 0.0
 
     @compiled
-    def violated(loss, f, y, theta, tie):  # type: ignore[no-untyped-def] # noqa: N805
+    def violated(loss, f, y, theta, tie):
         return f < theta
 
     @compiled
-    def mistake(loss, f, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def mistake(loss, f, y, theta):
         return f < theta
 
     @compiled
-    def prox(loss, z, y, theta, cap, k):  # type: ignore[no-untyped-def] # noqa: N805
+    def prox(loss, z, y, theta, cap, k):
         return clip((theta - z) / k, 0.0, cap) if k > 0.0 else 0.0
 
     @compiled
-    def tangent(loss, z, y, theta, cap, k, a, dz, dcap):  # type: ignore[no-untyped-def] # noqa: N805
+    def tangent(loss, z, y, theta, cap, k, a, dz, dcap):
         return _clipped_tangent(a, cap, k, dz, dcap)
 
 
@@ -150,31 +150,31 @@ class Square(NamedTuple("_Square", [])):
     theta = math.nan
 
     @compiled
-    def value(loss, f, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def value(loss, f, y, theta):
         return 0.5 * (y - f) * (y - f)
 
     @compiled
-    def slope(loss, f, y, theta, tie):  # type: ignore[no-untyped-def] # noqa: N805
+    def slope(loss, f, y, theta, tie):
         return f - y
 
     @compiled
-    def curvature(loss, f, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def curvature(loss, f, y, theta):
         return 1.0
 
     @compiled
-    def violated(loss, f, y, theta, tie):  # type: ignore[no-untyped-def] # noqa: N805
+    def violated(loss, f, y, theta, tie):
         return False
 
     @compiled
-    def mistake(loss, f, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def mistake(loss, f, y, theta):
         return False
 
     @compiled
-    def prox(loss, z, y, theta, cap, k):  # type: ignore[no-untyped-def] # noqa: N805
+    def prox(loss, z, y, theta, cap, k):
         return cap * (y - z) / (1.0 + cap * k)
 
     @compiled
-    def tangent(loss, z, y, theta, cap, k, a, dz, dcap):  # type: ignore[no-untyped-def] # noqa: N805
+    def tangent(loss, z, y, theta, cap, k, a, dz, dcap):
         return _smooth_tangent(z + k * a - y, 1.0, cap, k, dz, dcap)
 
 
@@ -186,32 +186,32 @@ class Logistic(NamedTuple("_Logistic", [])):
     theta = math.nan
 
     @compiled
-    def value(loss, f, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def value(loss, f, y, theta):
         margin = y * f
         return max(0.0, -margin) + math.log1p(math.exp(-abs(margin)))
 
     @compiled
-    def slope(loss, f, y, theta, tie):  # type: ignore[no-untyped-def] # noqa: N805
+    def slope(loss, f, y, theta, tie):
         return -y * sigmoid(-y * f)
 
     @compiled
-    def curvature(loss, f, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def curvature(loss, f, y, theta):
         return sigmoid(f) * sigmoid(-f)
 
     @compiled
-    def violated(loss, f, y, theta, tie):  # type: ignore[no-untyped-def] # noqa: N805
+    def violated(loss, f, y, theta, tie):
         return False
 
     @compiled
-    def mistake(loss, f, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def mistake(loss, f, y, theta):
         return y * f <= 0.0
 
     @compiled
-    def prox(loss, z, y, theta, cap, k):  # type: ignore[no-untyped-def] # noqa: N805
+    def prox(loss, z, y, theta, cap, k):
         return y * logistic_root(y * z, k, cap)
 
     @compiled
-    def tangent(loss, z, y, theta, cap, k, a, dz, dcap):  # type: ignore[no-untyped-def] # noqa: N805
+    def tangent(loss, z, y, theta, cap, k, a, dz, dcap):
         u = z + k * a
         return _smooth_tangent(-y * sigmoid(-y * u), sigmoid(u) * sigmoid(-u), cap, k, dz, dcap)
 
@@ -234,31 +234,31 @@ class EpsilonInsensitive(_Tube):
         return self.epsilon
 
     @compiled
-    def value(loss, f, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def value(loss, f, y, theta):
         return max(0.0, abs(y - f) - theta)
 
     @compiled
-    def slope(loss, f, y, theta, tie):  # type: ignore[no-untyped-def] # noqa: N805
+    def slope(loss, f, y, theta, tie):
         return -np.sign(y - f) if abs(y - f) > theta else 0.0
 
     @compiled
-    def curvature(loss, f, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def curvature(loss, f, y, theta):
         return 0.0
 
     @compiled
-    def violated(loss, f, y, theta, tie):  # type: ignore[no-untyped-def] # noqa: N805
+    def violated(loss, f, y, theta, tie):
         return abs(y - f) > theta
 
     @compiled
-    def mistake(loss, f, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def mistake(loss, f, y, theta):
         return abs(y - f) > theta
 
     @compiled
-    def prox(loss, z, y, theta, cap, k):  # type: ignore[no-untyped-def] # noqa: N805
+    def prox(loss, z, y, theta, cap, k):
         return np.sign(y - z) * clip((abs(y - z) - theta) / k, 0.0, cap) if k > 0.0 else 0.0
 
     @compiled
-    def tangent(loss, z, y, theta, cap, k, a, dz, dcap):  # type: ignore[no-untyped-def] # noqa: N805
+    def tangent(loss, z, y, theta, cap, k, a, dz, dcap):
         return _clipped_tangent(a, cap, k, dz, dcap)
 
 
@@ -280,32 +280,32 @@ class Huber(_Scale):
         return self.sigma
 
     @compiled
-    def value(loss, f, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def value(loss, f, y, theta):
         d = abs(y - f)
         return d - 0.5 * theta if d >= theta else 0.5 * d * d / theta
 
     @compiled
-    def slope(loss, f, y, theta, tie):  # type: ignore[no-untyped-def] # noqa: N805
+    def slope(loss, f, y, theta, tie):
         return clip((f - y) / theta, -1.0, 1.0)
 
     @compiled
-    def curvature(loss, f, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def curvature(loss, f, y, theta):
         return 1.0 / theta if abs(y - f) < theta else 0.0
 
     @compiled
-    def violated(loss, f, y, theta, tie):  # type: ignore[no-untyped-def] # noqa: N805
+    def violated(loss, f, y, theta, tie):
         return abs(y - f) > theta
 
     @compiled
-    def mistake(loss, f, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def mistake(loss, f, y, theta):
         return abs(y - f) > theta
 
     @compiled
-    def prox(loss, z, y, theta, cap, k):  # type: ignore[no-untyped-def] # noqa: N805
+    def prox(loss, z, y, theta, cap, k):
         return clip(cap * (y - z) / (theta + cap * k), -cap, cap)
 
     @compiled
-    def tangent(loss, z, y, theta, cap, k, a, dz, dcap):  # type: ignore[no-untyped-def] # noqa: N805
+    def tangent(loss, z, y, theta, cap, k, a, dz, dcap):
         if abs(a) >= cap:
             return np.sign(a) * dcap
         return _smooth_tangent((z + k * a - y) / theta, 1.0 / theta, cap, k, dz, dcap)
@@ -363,28 +363,28 @@ def _user_loss(value: Callable[..., float], derivative: Callable[..., float]) ->
     steep = compiled(derivative, cache=False)
 
     @compiled(cache=False)
-    def _value(loss, f, y, theta):  # type: ignore[no-untyped-def]
+    def _value(loss, f, y, theta):
         return float(cost(f, y))
 
     @compiled(cache=False)
-    def _slope(loss, f, y, theta, tie):  # type: ignore[no-untyped-def]
+    def _slope(loss, f, y, theta, tie):
         return float(steep(f, y))
 
     @compiled(cache=False)
-    def _curvature(loss, f, y, theta):  # type: ignore[no-untyped-def]
+    def _curvature(loss, f, y, theta):
         h = 1e-5 * max(1.0, abs(f))
         return max(0.0, (float(steep(f + h, y)) - float(steep(f - h, y))) / (2.0 * h))
 
     @compiled(cache=False)
-    def _never(loss, f, y, theta, tie):  # type: ignore[no-untyped-def]
+    def _never(loss, f, y, theta, tie):
         return False
 
     @compiled(cache=False)
-    def _mistake(loss, f, y, theta):  # type: ignore[no-untyped-def]
+    def _mistake(loss, f, y, theta):
         return False
 
     @compiled(cache=False)
-    def _prox(loss, z, y, theta, cap, k):  # type: ignore[no-untyped-def]
+    def _prox(loss, z, y, theta, cap, k):
         """Root of the increasing a + cap slope(z + k a), between 0 and the explicit step: secants, bisection as a guard."""
         near, far = 0.0, -cap * float(steep(z, y))
         if far == 0.0 or k == 0.0 or not math.isfinite(far):
@@ -417,7 +417,7 @@ def _user_loss(value: Callable[..., float], derivative: Callable[..., float]) ->
         return a
 
     @compiled(cache=False)
-    def _tangent(loss, z, y, theta, cap, k, a, dz, dcap):  # type: ignore[no-untyped-def]
+    def _tangent(loss, z, y, theta, cap, k, a, dz, dcap):
         u = z + k * a
         h = 1e-6 * max(1.0, abs(u))
         below, above = float(steep(u - h, y)), float(steep(u + h, y))
@@ -443,7 +443,7 @@ def _user_loss(value: Callable[..., float], derivative: Callable[..., float]) ->
 
 
 @compiled
-def rival(labels, scores, y, theta):  # type: ignore[no-untyped-def]
+def rival(labels, scores, y, theta):
     """y* = argmax over z != y of theta Delta(y, z) + f(z), the lowest index on ties; -1 where y is the only label."""
     best, top = -1, -np.inf
     for z in range(scores.size):
@@ -455,7 +455,7 @@ def rival(labels, scores, y, theta):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _tied_or_beaten(scores, y):  # type: ignore[no-untyped-def]
+def _tied_or_beaten(scores, y):
     for z in range(scores.size):
         if z != y and scores[z] >= scores[y]:
             return True
@@ -463,7 +463,7 @@ def _tied_or_beaten(scores, y):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _dual(labels, z, y, theta, k, extra, gain, M):  # type: ignore[no-untyped-def]
+def _dual(labels, z, y, theta, k, extra, gain, M):
     """The exact dual: gain_z = theta Delta(y, z) + z_z - z_y,  M_zz' = <phi_y - phi_z, phi_y - phi_z'>, for z, z' other than y."""
     kappa = labels.kernel
     for i in range(z.size):
@@ -495,12 +495,12 @@ class Structured(_Structured):
         return self.rho
 
     @compiled
-    def value(loss, scores, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def value(loss, scores, y, theta):
         worst = rival(loss.labels, scores, y, theta)
         return max(0.0, theta * loss.labels.cost[y, worst] + scores[worst] - scores[y]) if worst >= 0 else 0.0
 
     @compiled
-    def slope(loss, scores, y, theta, xi):  # type: ignore[no-untyped-def] # noqa: N805
+    def slope(loss, scores, y, theta, xi):
         """xi = +1 at y*, -1 at y where the margin is violated; returns the violation Delta(y, y*), else 0."""
         xi[:] = 0.0
         worst = rival(loss.labels, scores, y, theta)
@@ -511,15 +511,15 @@ class Structured(_Structured):
         return loss.labels.cost[y, worst]
 
     @compiled
-    def curve(loss, scores, y, theta, v, chi):  # type: ignore[no-untyped-def] # noqa: N805
+    def curve(loss, scores, y, theta, v, chi):
         chi[:] = 0.0
 
     @compiled
-    def mistake(loss, scores, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def mistake(loss, scores, y, theta):
         return _tied_or_beaten(scores, y)
 
     @compiled
-    def prox(loss, scores, z, y, theta, cap, k, extra, exact, a):  # type: ignore[no-untyped-def] # noqa: N805
+    def prox(loss, scores, z, y, theta, cap, k, extra, exact, a):
         a[:] = 0.0
         if z.size == 1:
             return
@@ -541,7 +541,7 @@ class Structured(_Structured):
             a[worst] = -a[y]
 
     @compiled
-    def tangent(loss, z, y, theta, cap, k, extra, exact, a, dz, dcap, da):  # type: ignore[no-untyped-def] # noqa: N805
+    def tangent(loss, z, y, theta, cap, k, extra, exact, a, dz, dcap, da):
         """On the labels that moved: they hold their gaps at zero together, or, at the cap, equal to each other."""
         da[:] = 0.0
         if a[y] <= 0.0:
@@ -584,7 +584,7 @@ class Softmax(_Softmax):
         return super().__new__(cls, _as_labels("Softmax", labels))
 
     @compiled
-    def value(loss, scores, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def value(loss, scores, y, theta):
         top = scores.max()
         total = 0.0
         for z in range(scores.size):
@@ -592,13 +592,13 @@ class Softmax(_Softmax):
         return top + np.log(total) - scores[y]
 
     @compiled
-    def slope(loss, scores, y, theta, xi):  # type: ignore[no-untyped-def] # noqa: N805
+    def slope(loss, scores, y, theta, xi):
         softmax(scores, xi)
         xi[y] -= 1.0
         return 0.0
 
     @compiled
-    def curve(loss, scores, y, theta, v, chi):  # type: ignore[no-untyped-def] # noqa: N805
+    def curve(loss, scores, y, theta, v, chi):
         softmax(scores, chi)
         mean = 0.0
         for z in range(scores.size):
@@ -607,18 +607,18 @@ class Softmax(_Softmax):
             chi[z] *= v[z] - mean
 
     @compiled
-    def mistake(loss, scores, y, theta):  # type: ignore[no-untyped-def] # noqa: N805
+    def mistake(loss, scores, y, theta):
         return _tied_or_beaten(scores, y)
 
     @compiled
-    def prox(loss, scores, z, y, theta, cap, k, extra, exact, a):  # type: ignore[no-untyped-def] # noqa: N805
+    def prox(loss, scores, z, y, theta, cap, k, extra, exact, a):
         K = k * loss.labels.kernel
         for i in range(z.size):
             K[i, i] += extra
         softmax_prox(z, y, cap, K, a)
 
     @compiled
-    def tangent(loss, z, y, theta, cap, k, extra, exact, a, dz, dcap, da):  # type: ignore[no-untyped-def] # noqa: N805
+    def tangent(loss, z, y, theta, cap, k, extra, exact, a, dz, dcap, da):
         """(I + cap H K) da = -(dcap xi + cap H dz), with xi and H at the new scores."""
         m = z.size
         K = k * loss.labels.kernel

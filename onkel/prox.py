@@ -12,12 +12,12 @@ from onkel.compiled import compiled
 
 
 @compiled
-def clip(value, low, high):  # type: ignore[no-untyped-def]
+def clip(value, low, high):
     return low if value < low else (high if value > high else value)
 
 
 @compiled
-def logistic_root(margin, k, cap):  # type: ignore[no-untyped-def]
+def logistic_root(margin, k, cap):
     """s in [0, cap] with s = cap / (1 + exp(margin + s k)): Newton inside a bracket that always holds the root."""
     low, high = 0.0, cap
     s = cap * sigmoid(-margin)
@@ -41,7 +41,7 @@ def logistic_root(margin, k, cap):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def sigmoid(x):  # type: ignore[no-untyped-def]
+def sigmoid(x):
     """1 / (1 + exp(-x)) without overflow."""
     if x >= 0.0:
         return 1.0 / (1.0 + np.exp(-x))
@@ -50,7 +50,7 @@ def sigmoid(x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def solve(A, b, n):  # type: ignore[no-untyped-def]
+def solve(A, b, n):
     """Solve A x = b in place (b becomes x) for the leading n by n part; Gauss with row pivots.  False if A is singular."""
     for c in range(n):
         p = c
@@ -78,7 +78,7 @@ def solve(A, b, n):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _on_support(M, gain, active, count, capped, cap, A, x):  # type: ignore[no-untyped-def]
+def _on_support(M, gain, active, count, capped, cap, A, x):
     """Stationary point on the labels ``active[:count]``, the sum held at the cap if ``capped``; x[count] is its multiplier."""
     n = count + 1 if capped else count
     for i in range(count):
@@ -97,7 +97,7 @@ def _on_support(M, gain, active, count, capped, cap, A, x):  # type: ignore[no-u
 
 
 @compiled
-def simplex_qp(M, gain, dead, cap, p):  # type: ignore[no-untyped-def]
+def simplex_qp(M, gain, dead, cap, p):
     """minimise 1/2 p'Mp - gain'p over p >= 0, sum p <= cap, p[dead] = 0, by active sets.
 
     First without the cap; if the sum is then too large the cap binds, and the problem is solved again with the sum held at it.
@@ -172,7 +172,7 @@ def simplex_qp(M, gain, dead, cap, p):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def softmax(scores, p):  # type: ignore[no-untyped-def]
+def softmax(scores, p):
     """Class probabilities into p; returns log sum exp of the scores."""
     top = scores.max()
     total = 0.0
@@ -185,7 +185,7 @@ def softmax(scores, p):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def softmax_prox(z, y, cap, K, a):  # type: ignore[no-untyped-def]
+def softmax_prox(z, y, cap, K, a):
     """a = cap (e_y - softmax(z + K a)) by Newton on  1/2 a'Ka + cap loss(z + K a), with backtracking: convex, so it ends."""
     m = z.size
     p = np.empty(m)

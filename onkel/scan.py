@@ -18,10 +18,65 @@ from onkel.budget import drop_oldest, fold, insert
 from onkel.compiled import compiled, dot
 from onkel.kernels import fill, self_value
 from onkel.layout import (
-    A, ADAPTIVE, ADAPTIVE_IMPLICIT, ALMA, ALMA_MARGIN, ALMA_STEP, AUX, B, C, COUNT, DA, DECAY, DZ, ETA, ETA_B, ETA_MAX, ETA_MIN,
-    ETA_THETA, ETA_USED, EXACT, EXPLICIT, F, HEAD, IMPLICIT, LAM, LOSS, MISTAKE, MU, N, N2, NOT_CONVEX, NOT_FINITE, NOT_STORED, NU,
-    OFFSET, P, PI, R, RAW, S, SCALE, SIZE, SPARE, STEP, T, THETA, THETA_AFTER, TIE, TRACE, USED, V, V_B, V_THETA, WORK, XI, Z,
-    mix, padded, vector,
+    ADAPTIVE,
+    ADAPTIVE_IMPLICIT,
+    ALMA,
+    ALMA_MARGIN,
+    ALMA_STEP,
+    AUX,
+    COUNT,
+    DA,
+    DECAY,
+    DZ,
+    ETA,
+    ETA_B,
+    ETA_MAX,
+    ETA_MIN,
+    ETA_THETA,
+    ETA_USED,
+    EXACT,
+    EXPLICIT,
+    HEAD,
+    IMPLICIT,
+    LAM,
+    LOSS,
+    MISTAKE,
+    MU,
+    N2,
+    NOT_CONVEX,
+    NOT_FINITE,
+    NOT_STORED,
+    NU,
+    OFFSET,
+    PI,
+    RAW,
+    SCALE,
+    SIZE,
+    SPARE,
+    STEP,
+    THETA,
+    THETA_AFTER,
+    TIE,
+    TRACE,
+    USED,
+    V_B,
+    V_THETA,
+    WORK,
+    XI,
+    A,
+    B,
+    C,
+    F,
+    N,
+    P,
+    R,
+    S,
+    T,
+    V,
+    Z,
+    mix,
+    padded,
+    vector,
 )
 from onkel.losses import EpsilonInsensitive, Huber, Softmax, Structured
 
@@ -32,113 +87,111 @@ def _one(cls: Any) -> bool:
     return cls is not Structured and cls is not Softmax
 
 
-def value(loss, S, y, theta):  # type: ignore[no-untyped-def]
+def value(loss, S, y, theta):
     """Cost of the scores S."""
 
 
 @overload(value)
-def _value(loss, S, y, theta):  # type: ignore[no-untyped-def]
+def _value(loss, S, y, theta):
     f = loss.instance_class.value
     if _one(loss.instance_class):
         return lambda loss, S, y, theta: f(loss, S[0], y, theta)
     return lambda loss, S, y, theta: f(loss, S, int(y), theta)
 
 
-def mistake(loss, S, y, theta):  # type: ignore[no-untyped-def]
+def mistake(loss, S, y, theta):
     """Whether S counts as a mistake: ties do."""
 
 
 @overload(mistake)
-def _mistake(loss, S, y, theta):  # type: ignore[no-untyped-def]
+def _mistake(loss, S, y, theta):
     f = loss.instance_class.mistake
     if _one(loss.instance_class):
         return lambda loss, S, y, theta: f(loss, S[0], y, theta)
     return lambda loss, S, y, theta: f(loss, S, int(y), theta)
 
 
-def slope(loss, S, y, theta, tie, xi):  # type: ignore[no-untyped-def]
+def slope(loss, S, y, theta, tie, xi):
     """Derivative into xi; returns by how much the margin is violated."""
 
 
 @overload(slope)
-def _slope(loss, S, y, theta, tie, xi):  # type: ignore[no-untyped-def]
+def _slope(loss, S, y, theta, tie, xi):
     f = loss.instance_class.slope
     if not _one(loss.instance_class):
         return lambda loss, S, y, theta, tie, xi: f(loss, S, int(y), theta, xi)
     violated = loss.instance_class.violated
 
-    def one(loss, S, y, theta, tie, xi):  # type: ignore[no-untyped-def]
+    def one(loss, S, y, theta, tie, xi):
         xi[0] = f(loss, S[0], y, theta, tie)
         return 1.0 if violated(loss, S[0], y, theta, tie) else 0.0
 
     return one
 
 
-def curve(loss, S, y, theta, v, chi):  # type: ignore[no-untyped-def]
+def curve(loss, S, y, theta, v, chi):
     """chi = Hessian times v."""
 
 
 @overload(curve)
-def _curve(loss, S, y, theta, v, chi):  # type: ignore[no-untyped-def]
+def _curve(loss, S, y, theta, v, chi):
     if not _one(loss.instance_class):
         f = loss.instance_class.curve
         return lambda loss, S, y, theta, v, chi: f(loss, S, int(y), theta, v, chi)
     g = loss.instance_class.curvature
 
-    def one(loss, S, y, theta, v, chi):  # type: ignore[no-untyped-def]
+    def one(loss, S, y, theta, v, chi):
         chi[0] = g(loss, S[0], y, theta) * v[0]
 
     return one
 
 
-def prox(loss, S, z, y, theta, cap, k, extra, exact, a):  # type: ignore[no-untyped-def]
+def prox(loss, S, z, y, theta, cap, k, extra, exact, a):
     """Implicit coefficient into a: z are the decayed scores, S the scores before; k kappa + extra I is the curvature."""
 
 
 @overload(prox)
-def _prox(loss, S, z, y, theta, cap, k, extra, exact, a):  # type: ignore[no-untyped-def]
+def _prox(loss, S, z, y, theta, cap, k, extra, exact, a):
     f = loss.instance_class.prox
     if not _one(loss.instance_class):
-        return lambda loss, S, z, y, theta, cap, k, extra, exact, a: f(
-            loss, S, z, int(y), theta, cap, k, extra, exact, a
-        )
+        return lambda loss, S, z, y, theta, cap, k, extra, exact, a: f(loss, S, z, int(y), theta, cap, k, extra, exact, a)
 
-    def one(loss, S, z, y, theta, cap, k, extra, exact, a):  # type: ignore[no-untyped-def]
+    def one(loss, S, z, y, theta, cap, k, extra, exact, a):
         a[0] = f(loss, z[0], y, theta, cap, k + extra)
 
     return one
 
 
-def tangent(loss, z, y, theta, cap, k, extra, exact, a, dz, dcap, da):  # type: ignore[no-untyped-def]
+def tangent(loss, z, y, theta, cap, k, extra, exact, a, dz, dcap, da):
     """How the implicit coefficient moves when z moves by dz and the cap by dcap."""
 
 
 @overload(tangent)
-def _tangent(loss, z, y, theta, cap, k, extra, exact, a, dz, dcap, da):  # type: ignore[no-untyped-def]
+def _tangent(loss, z, y, theta, cap, k, extra, exact, a, dz, dcap, da):
     f = loss.instance_class.tangent
     if not _one(loss.instance_class):
         return lambda loss, z, y, theta, cap, k, extra, exact, a, dz, dcap, da: f(
             loss, z, int(y), theta, cap, k, extra, exact, a, dz, dcap, da
         )
 
-    def one(loss, z, y, theta, cap, k, extra, exact, a, dz, dcap, da):  # type: ignore[no-untyped-def]
+    def one(loss, z, y, theta, cap, k, extra, exact, a, dz, dcap, da):
         da[0] = f(loss, z[0], y, theta, cap, k + extra, a[0], dz[0], dcap)
 
     return one
 
 
-def convex(loss, S, y, theta):  # type: ignore[no-untyped-def]
+def convex(loss, S, y, theta):
     """A cheap look whether a user's loss can be convex here: its slope must not fall, nor its value undercut the tangent."""
 
 
 @overload(convex)
-def _convex(loss, S, y, theta):  # type: ignore[no-untyped-def]
+def _convex(loss, S, y, theta):
     cls = loss.instance_class
     if cls.__name__ != "UserLoss":
         return lambda loss, S, y, theta: True
     cost, steep = cls.value, cls.slope
 
-    def look(loss, S, y, theta):  # type: ignore[no-untyped-def]
+    def look(loss, S, y, theta):
         f, h = S[0], 0.01 * max(1.0, abs(S[0]))
         here, there = steep(loss, f, y, theta, False), steep(loss, f + h, y, theta, False)
         low, high = cost(loss, f, y, theta), cost(loss, f + h, y, theta)
@@ -149,33 +202,33 @@ def _convex(loss, S, y, theta):  # type: ignore[no-untyped-def]
     return look
 
 
-def label_kernel(loss):  # type: ignore[no-untyped-def]
+def label_kernel(loss):
     """kappa, empty where labels have nothing in common."""
 
 
 @overload(label_kernel)
-def _label_kernel(loss):  # type: ignore[no-untyped-def]
+def _label_kernel(loss):
     if _one(loss.instance_class):
         return lambda loss: np.empty((0, 0))
     return lambda loss: np.empty((0, 0)) if loss.labels.plain else loss.labels.kernel.copy()
 
 
-def tube(loss):  # type: ignore[no-untyped-def]
+def tube(loss):
     """Whether theta is a tube's width, which grows with violations, or a margin, which shrinks with them."""
 
 
 @overload(tube)
-def _tube(loss):  # type: ignore[no-untyped-def]
+def _tube(loss):
     is_tube = loss.instance_class in (EpsilonInsensitive, Huber)
     return lambda loss: is_tube
 
 
-def lowest_theta(loss):  # type: ignore[no-untyped-def]
+def lowest_theta(loss):
     """Huber divides by its sigma; margins and tubes may close."""
 
 
 @overload(lowest_theta)
-def _lowest_theta(loss):  # type: ignore[no-untyped-def]
+def _lowest_theta(loss):
     low = 1e-12 if loss.instance_class is Huber else 0.0
     return lambda loss: low
 
@@ -184,13 +237,13 @@ def _lowest_theta(loss):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def adapt(eta, gain, low, high):  # type: ignore[no-untyped-def]
+def adapt(eta, gain, low, high):
     """eta max(1/2, 1 - gain), inside its limits.  [V] (33)"""
     return min(max(eta * max(0.5, 1.0 - gain), low), high)
 
 
 @compiled(inline="always")
-def step(loss, kappa, row, kxx, y, eta, weight, keep, rule, num, slots, born, gram, trace, m, base):  # type: ignore[no-untyped-def]
+def step(loss, kappa, row, kxx, y, eta, weight, keep, rule, num, slots, born, gram, trace, m, base):
     """Learn one example: returns the slot of the new point, NOT_STORED, or an error code with nothing changed."""
     kind = int(rule[STEP])
     adaptive = base > m
@@ -346,16 +399,16 @@ class Given(NamedTuple):
     """Stands where a kernel would, when kernel values come in a matrix."""
 
 
-def take_row(kernel, X, t, own, slots, base, n):  # type: ignore[no-untyped-def]
+def take_row(kernel, X, t, own, slots, base, n):
     """Kernel values between example t and the slots, and with itself."""
 
 
 @overload(take_row)
-def _take_row(kernel, X, t, own, slots, base, n):  # type: ignore[no-untyped-def]
+def _take_row(kernel, X, t, own, slots, base, n):
     if kernel.instance_class is Given:
         return lambda kernel, X, t, own, slots, base, n: (X[t], own[t])
 
-    def computed(kernel, X, t, own, slots, base, n):  # type: ignore[no-untyped-def]
+    def computed(kernel, X, t, own, slots, base, n):
         row, spare = slots[base + WORK], slots[base + SPARE]
         fill(kernel, slots[base + AUX :], X[t], n, row, spare)
         return row, self_value(kernel, X[t], spare)
@@ -363,21 +416,21 @@ def _take_row(kernel, X, t, own, slots, base, n):  # type: ignore[no-untyped-def
     return computed
 
 
-def keep_point(kernel, X, t, slot, inner, slots, base, source):  # type: ignore[no-untyped-def]
+def keep_point(kernel, X, t, slot, inner, slots, base, source):
     """Example t has taken a slot."""
 
 
 @overload(keep_point)
-def _keep_point(kernel, X, t, slot, inner, slots, base, source):  # type: ignore[no-untyped-def]
+def _keep_point(kernel, X, t, slot, inner, slots, base, source):
     if kernel.instance_class is not Given:
 
-        def copied(kernel, X, t, slot, inner, slots, base, source):  # type: ignore[no-untyped-def]
+        def copied(kernel, X, t, slot, inner, slots, base, source):
             for j in range(X.shape[1]):
                 slots[base + AUX + j, slot] = X[t, j]
 
         return copied
 
-    def noted(kernel, X, t, slot, inner, slots, base, source):  # type: ignore[no-untyped-def]
+    def noted(kernel, X, t, slot, inner, slots, base, source):
         # Later rows of the block must see the slot's new owner: its kernel values overwrite the rest of that column.
         source[slot] = t
         for later in range(t + 1, len(X)):
@@ -387,7 +440,7 @@ def _keep_point(kernel, X, t, slot, inner, slots, base, source):  # type: ignore
 
 
 @compiled
-def scan(loss, kernel, X, inner, own, y, pace, rule, num, slots, born, gram, traces, source):  # type: ignore[no-untyped-def]
+def scan(loss, kernel, X, inner, own, y, pace, rule, num, slots, born, gram, traces, source):
     """Learn a block one by one; pace holds step size, weight and reach back of each example.  Returns an error code, or 0.
 
     Either X holds the examples and ``kernel`` fills their rows, or ``kernel`` is Given() and X holds the kernel values between
@@ -401,7 +454,22 @@ def scan(loss, kernel, X, inner, own, y, pace, rule, num, slots, born, gram, tra
     for t in range(len(X)):
         row, kxx = take_row(kernel, X, t, own, slots, base, padded(int(num[USED]), slots))
         slot = step(
-            loss, kappa, row, kxx, y[t], pace[t, 0], pace[t, 1], pace[t, 2], rule, num, slots, born, gram, traces[t], m, base
+            loss,
+            kappa,
+            row,
+            kxx,
+            y[t],
+            pace[t, 0],
+            pace[t, 1],
+            pace[t, 2],
+            rule,
+            num,
+            slots,
+            born,
+            gram,
+            traces[t],
+            m,
+            base,
         )
         if slot < NOT_STORED:
             return slot
@@ -411,7 +479,7 @@ def scan(loss, kernel, X, inner, own, y, pace, rule, num, slots, born, gram, tra
 
 
 @compiled
-def score_direct(loss, kernel, X, m, base, scale, used, b, slots, work, out):  # type: ignore[no-untyped-def]
+def score_direct(loss, kernel, X, m, base, scale, used, b, slots, work, out):
     """f(x) + b for the rows of X, kernel values computed here; ``work`` has two rows of its own, so that readers may share."""
     row, spare, points = work[0], work[1], slots[base + AUX :]
     raw, mixed, kappa = np.empty(m), np.empty(m), label_kernel(loss)

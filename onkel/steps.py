@@ -55,9 +55,7 @@ class SqrtDecay(_SqrtDecay):
     __slots__ = ()
 
     def __new__(cls, eta: float, tau: float) -> SqrtDecay:
-        return super().__new__(
-            cls, number("SqrtDecay", "eta", eta, open_low=True), number("SqrtDecay", "tau", tau, open_low=True)
-        )
+        return super().__new__(cls, number("SqrtDecay", "eta", eta, open_low=True), number("SqrtDecay", "tau", tau, open_low=True))
 
     def __call__(self, t: Any) -> Any:
         return self.eta * np.sqrt(self.tau / (self.tau + t))
@@ -91,7 +89,9 @@ class Explicit(NamedTuple):
 
     def check(self) -> Explicit:
         checked = Explicit(
-            schedule("Explicit", self.eta), number("Explicit", "lam", self.lam), number("Explicit", "C", self.C, open_low=True)
+            schedule("Explicit", self.eta),
+            number("Explicit", "lam", self.lam),
+            number("Explicit", "C", self.C, open_low=True),
         )
         if not callable(checked.eta):
             small_enough(checked.eta, checked.lam)

@@ -8,8 +8,27 @@ import pytest
 
 import onkel
 from onkel import (
-    Adaptive, Budget, EpsilonInsensitive, Explicit, Hinge, Huber, Implicit, InvSqrt, Labels, Laplacian, Learner, Linear, Logistic,
-    Matern, Novelty, Polynomial, RBF, Softmax, SqrtDecay, Square, Structured,
+    RBF,
+    Adaptive,
+    Budget,
+    EpsilonInsensitive,
+    Explicit,
+    Hinge,
+    Huber,
+    Implicit,
+    InvSqrt,
+    Labels,
+    Laplacian,
+    Learner,
+    Linear,
+    Logistic,
+    Matern,
+    Novelty,
+    Polynomial,
+    Softmax,
+    SqrtDecay,
+    Square,
+    Structured,
 )  # fmt: skip
 from onkel import learner as engine
 from tests import naive
