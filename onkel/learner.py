@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,7 +82,7 @@ class State:
     @property
     def coef(self) -> Array:
         """Coefficients of f, oldest first: (k,), or (k, m) for labels."""
-        a = self.num[at.SCALE] * self.slots[: self.m, self.order].T.astype(np.float64)
+        a = self.num[at.SCALE] * self.slots[: self.m, self.order].T.astype(np.float64).reshape(-1, self.m)
         return a[:, 0].copy() if self.scalar else a
 
     @property
@@ -89,7 +90,7 @@ class State:
         """Coefficients of v, the trace of an adaptive step; nothing for the other steps."""
         u = self.slots[self.m : self.base, self.order].T.astype(np.float64)
         v = self.num[at.P] * u + self.num[at.R] * self.slots[: self.base - self.m, self.order].T
-        return v[:, 0].copy() if self.scalar and self.base > self.m else v
+        return v[:, 0].copy() if self.scalar and v.shape[1] else v
 
     @property
     def nbytes(self) -> int:
@@ -166,7 +167,7 @@ class Learner:
     def _scalar(self) -> bool:
         return not isinstance(self.loss, Structured | Softmax)
 
-    @property
+    @cached_property
     def _rule(self) -> NDArray[np.float64]:
         rule = np.zeros(at.RULES)
         step = self.step
@@ -212,7 +213,7 @@ class Learner:
         """The state before the first example: f = 0."""
         m = self.outputs
         base = 2 * m if isinstance(self.step, Adaptive) else m
-        num = np.zeros(at.NUMBERS + at.VECTORS * m + m + at.TRACE)
+        num = np.zeros(at.NUMBERS + at.VECTORS * m + m + at.TRACE + at.CALL)
         num[at.SCALE] = num[at.P] = num[at.COUNT] = num[at.ETA_THETA] = 1.0
         num[at.THETA] = self.loss.theta
         if isinstance(self.step, Adaptive):
@@ -341,6 +342,39 @@ class Learner:
             state.store.put(filled, rows, source[filled])  # type: ignore[arg-type]
         return int(code)
 
+    def learn_row(self, state: State, x: Array, y: float, weight: float = 1.0) -> None:
+        """Learn one example in place, unchecked and fast: x a contiguous row of the state's dtype, y as the loss wants it."""
+        if state.store is not None or state.width == 0 or self._eta is None or state.size + 1 > state.slots.shape[1]:
+            self.advance(state, Rows(x.reshape(1, -1)) if isinstance(x, np.ndarray) else self.read(x, state), np.array([y]), weight)
+            return
+        code = self._one(
+            self.loss, self.kernel, x, y, self._eta, weight, self._reach, self._rule, state.num, state.slots, state.born, state.gram
+        )
+        if code < 0:
+            raise _failure(code, 0, self)
+
+    def score_row(self, state: State, x: Array) -> Any:
+        """Scores of one example, unchecked and fast: a number, or one for each label."""
+        if state.store is not None or state.width == 0:
+            return self.score_block(state, Rows(x.reshape(1, -1)))[0]
+        scores = scan.score_one(self.loss, self.kernel, x, self._rule, state.num, state.slots)
+        return scores[0] if self._scalar else scores
+
+    @cached_property
+    def _one(self) -> Any:
+        return scan.learn_one_once if isinstance(self.loss, User) else scan.learn_one
+
+    @cached_property
+    def _eta(self) -> float | None:
+        """The step size where it is one number for all examples."""
+        if isinstance(self.step, Adaptive | Alma):
+            return 1.0
+        return None if callable(self.step.eta) else self.step.eta
+
+    @cached_property
+    def _reach(self) -> float:
+        return math.inf if self.budget.window is None else math.nan
+
     def score_block(self, state: State, block: Store) -> Array:
         m, n = state.m, len(block)
         out = np.zeros((n, m), np.float64)
@@ -349,8 +383,7 @@ class Learner:
         if used == 0:
             out += b
         elif state.store is None:
-            work = np.empty((2, state.slots.shape[1]), state.slots.dtype)
-            scan.score_direct(self.loss, self.kernel, block.data, m, state.base, scale, used, b, state.slots, work, out)  # type: ignore[union-attr]
+            scan.score(self.loss, self.kernel, block.data, self._rule, state.num, state.slots, out)  # type: ignore[union-attr]
         else:
             size = max(64, 1 << 22 >> int(used).bit_length())
             coef = scale * state.slots[:m, :used].astype(np.float64)
