@@ -29,6 +29,7 @@ _HOME = {
     "learner": ("Learner", "State", "Trace"),
     "recipes": ("norma", "ilk", "silk", "svmd", "perceptron", "pa", "alma"),
     "estimators": ("KernelClassifier", "KernelRegressor", "NoveltyDetector"),
+    "persist": ("save", "load"),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
 
