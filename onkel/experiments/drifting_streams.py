@@ -104,7 +104,7 @@ def candidates(setting: Setting, X: np.ndarray) -> list[dict[str, Any]]:
     """The one grid; widths in units of sqrt(d), the typical distance of standardised points."""
     unit = float(np.sqrt(X.shape[1]))
     widths, etas, forgets = setting.pick(
-        ((0.1, 0.3, 1.0), (0.1, 0.3, 1.0, 3.0), (0.0, 1e-4, 1e-3, 1e-2)),
+        ((0.1, 0.3, 1.0, 3.0), (0.1, 0.3, 1.0, 3.0), (0.0, 1e-4, 1e-3, 1e-2)),
         ((0.1, 0.3, 1.0), (0.1, 1.0), (1e-3, 1e-2)),
         ((0.3,), (1.0,), (0.0, 1e-2)),
     )
@@ -134,8 +134,8 @@ def predictor(name: str, stream: str, classes: int):
 
 
 def bytes_of(state: Any) -> int:
-    """What the model needs: its points, coefficients and numbers."""
-    return int(state.points.nbytes + state.coef.nbytes + state.num.nbytes)
+    """What the model occupies, room for its budget included."""
+    return int(state.nbytes)
 
 
 def run(setting: Setting, stream: str, name: str) -> Numbers:
