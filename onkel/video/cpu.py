@@ -1,0 +1,255 @@
+"""The paper's rule for every pixel of a frame, on the CPU: blocks of 64 pixels, SIMD over pixels.
+
+State of a block of 64 pixels, slots outside and pixels inside so that every inner loop is a vector operation:
+`points[block, slot, channel, 64]` in the frame's own type and `coef[block, slot, 64]` in float32. The decay is the same for
+all pixels, so it is ONE scalar for the image: the true coefficient is `scale * coef`, and a pixel that does not update writes
+nothing.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numba import njit
+
+from .settings import Settings
+
+LANES = 64
+_ROUND = np.float32(12582912.0)  # 1.5 * 2^23: adding and subtracting it rounds to an integer, left in the low bits
+# 2^r on [-1/2, 1/2], minimax, relative error below 3e-6
+_E0, _E1, _E2, _E3, _E4 = (np.float32(c) for c in (0.999999281, 0.693121575, 0.240247236, 0.0559190723, 0.00957080384))
+
+
+@njit(inline="always")
+def gauss(distance, steep):
+    """2^(steep * distance) for steep < 0, float32: the integer part of the exponent goes straight into the exponent bits."""
+    d = min(distance, np.float32(-120.0) / steep)
+    m = d * steep + _ROUND
+    r = d * steep - (m - _ROUND)
+    p = _E0 + r * (_E1 + r * (_E2 + r * (_E3 + r * _E4)))
+    bits = np.int32(np.float32(p).view(np.int32) + np.int32(np.float32(m).view(np.int32) << np.int32(23)))
+    return np.int32(bits).view(np.float32)
+
+
+@njit(inline="always")
+def distance3(points, block, s, i, x):
+    """|p_s - x|^2 of lane i, three channels."""
+    d0 = np.float32(points[block, s, 0, i]) - x[0, i]
+    d1 = np.float32(points[block, s, 1, i]) - x[1, i]
+    d2 = np.float32(points[block, s, 2, i]) - x[2, i]
+    return d0 * d0 + d1 * d1 + d2 * d2
+
+
+@njit(inline="always")
+def distance1(points, block, s, i, x):
+    """(p_s - x)^2 of lane i, one channel."""
+    d0 = np.float32(points[block, s, 0, i]) - x[0, i]
+    return d0 * d0
+
+
+@njit(inline="always")
+def tagged(a, s, slot_mask):
+    """The bits of a >= 0, ordered like a, with the slot number in the low bits: a minimum over them is an argmin."""
+    return np.int32(np.int32(np.float32(a).view(np.int32) & slot_mask) | np.int32(s))
+
+
+@njit(inline="always")
+def load_block(frame, block, x):
+    """Spread 64 interleaved pixels into the planes x[channel, 64] (float32)."""
+    if frame.shape[2] == 3:
+        for i in range(LANES):
+            x[0, i] = np.float32(frame[block, i, 0])
+            x[1, i] = np.float32(frame[block, i, 1])
+            x[2, i] = np.float32(frame[block, i, 2])
+    else:
+        for i in range(LANES):
+            x[0, i] = np.float32(frame[block, i, 0])
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def step(frame, first, last, points, coef, sharpness, scale, shrink, cap, rho, implicit, learn, scores, x, acc, key, slot_mask):
+    """Blocks first..last of one frame: scores f = scale * sum_i coef_i 2^(-sharpness |p_i - x|^2), then the update.
+
+    f <- shrink f + a k(x, .),   a = clip(rho - shrink f, 0, cap)  (implicit, SILK)   or   cap 1[f < rho]  (explicit, NORMA).
+    The smallest coefficient leaves; the new one competes. Under NORMA all coefficients are born equal, so the smallest is
+    the oldest. The argmin is one integer min over `bits(coef) with the slot number in the low bits`.
+    """
+    slots, channels = points.shape[1], points.shape[2]
+    steep = np.float32(-sharpness)
+    scale32, shrunk = np.float32(scale), np.float32(scale * shrink)
+    grow = np.float32(1.0 / (scale * shrink))  # a coefficient born now is stored as a * grow
+    rho32, cap32 = np.float32(rho), np.float32(cap)
+    for block in range(first, last):
+        load_block(frame, block, x)
+        for i in range(LANES):
+            acc[i] = np.float32(0.0)
+            key[i] = np.int32(0x7FFFFFFF)
+        if channels == 3:
+            for s in range(slots):
+                for i in range(LANES):
+                    a = coef[block, s, i]
+                    acc[i] += a * gauss(distance3(points, block, s, i, x), steep)
+                    key[i] = min(key[i], tagged(a, s, slot_mask))
+        else:
+            for s in range(slots):
+                for i in range(LANES):
+                    a = coef[block, s, i]
+                    acc[i] += a * gauss(distance1(points, block, s, i, x), steep)
+                    key[i] = min(key[i], tagged(a, s, slot_mask))
+        for i in range(LANES):
+            scores[block, i] = scale32 * acc[i]
+        if not learn:
+            continue
+        if implicit:
+            for i in range(LANES):
+                acc[i] = min(max(rho32 - shrunk * acc[i], np.float32(0.0)), cap32) * grow
+        else:
+            for i in range(LANES):
+                acc[i] = cap32 * grow if scale32 * acc[i] < rho32 else np.float32(0.0)
+        for i in range(LANES):
+            if acc[i] > np.float32(0.0):
+                s = np.int32(key[i] & ~slot_mask)
+                if acc[i] >= coef[block, s, i]:
+                    coef[block, s, i] = acc[i]
+                    for c in range(channels):
+                        points[block, s, c, i] = frame[block, i, c]
+
+
+@njit(nogil=True, cache=True)
+def below(scores, first, last, threshold, mask):
+    """mask = 255 where the score is under the threshold, else 0."""
+    limit = np.float32(threshold)
+    for block in range(first, last):
+        for i in range(LANES):
+            mask[block, i] = np.uint8(255) if scores[block, i] < limit else np.uint8(0)
+
+
+@njit(nogil=True, cache=True)
+def median5(raw, out, column):
+    """5x5 median of a 0/255 mask with repeated borders, as a count of neighbours."""
+    height, width = raw.shape
+    for y in range(height):
+        for x in range(width + 4):
+            column[x] = 0
+        for dy in range(-2, 3):
+            row = raw[min(max(y + dy, 0), height - 1)]
+            for x in range(width):
+                column[x + 2] += np.uint8(row[x] & np.uint8(1))
+        column[0] = column[1] = column[2]
+        column[width + 2] = column[width + 3] = column[width + 1]
+        for x in range(width):
+            count = np.uint8(column[x] + column[x + 1] + column[x + 2] + column[x + 3] + column[x + 4])
+            out[y, x] = np.uint8(255) if count > np.uint8(12) else np.uint8(0)
+
+
+class Crew:
+    """Runs a compiled, GIL-free function over ranges of blocks in `threads` threads; one thread means a plain call."""
+
+    def __init__(self, blocks: int, threads: int):
+        threads = max(1, min(threads, blocks))
+        edges = [blocks * i // threads for i in range(threads + 1)]
+        self.ranges = list(zip(edges[:-1], edges[1:], strict=True))
+        self.pool = ThreadPoolExecutor(threads - 1, "onkel-video") if threads > 1 else None
+
+    def run(self, work: Callable[[int, int, int], None]) -> None:
+        """Call work(number, first, last) for every range; the caller's own thread takes the first one."""
+        if self.pool is None:
+            work(0, *self.ranges[0])
+            return
+        waiting = [self.pool.submit(work, i, *span) for i, span in enumerate(self.ranges) if i]
+        work(0, *self.ranges[0])
+        for task in waiting:
+            task.result()
+
+
+class Grid:
+    """What every CPU model holds: the frame's pixels in blocks of 64, padded; masks, scores and scratch, allocated once."""
+
+    def __init__(self, height: int, width: int, channels: int, dtype: np.dtype, threads: int):
+        self.height, self.width, self.channels, self.dtype = height, width, channels, np.dtype(dtype)
+        self.pixels = height * width
+        self.blocks = -(-self.pixels // LANES)
+        self.crew = Crew(self.blocks, threads)
+        self.padded = np.zeros((self.blocks * LANES, channels), dtype) if self.pixels % LANES else None
+        self.score_blocks = np.zeros((self.blocks, LANES), np.float32)
+        self.raw_blocks = np.zeros((self.blocks, LANES), np.uint8)
+        self.column = np.zeros(width + 4, np.uint8)
+        parts = len(self.crew.ranges)
+        self.x = np.zeros((parts, 3, LANES), np.float32)
+        self.acc = np.zeros((parts, LANES), np.float32)
+        self.low, self.near = np.zeros((2, parts, LANES), np.int32)
+
+    def image(self, blocks: np.ndarray) -> np.ndarray:
+        """The (height, width) view of an array kept in blocks."""
+        return blocks.reshape(-1)[: self.pixels].reshape(self.height, self.width)
+
+    def in_blocks(self, frame: np.ndarray) -> np.ndarray:
+        """The frame as (blocks, 64, channels); copied only when the size is no multiple of 64."""
+        if self.padded is None:
+            return frame.reshape(self.blocks, LANES, self.channels)
+        self.padded[: self.pixels] = frame.reshape(self.pixels, self.channels)
+        return self.padded.reshape(self.blocks, LANES, self.channels)
+
+
+def slot_mask(budget: int) -> np.int32:
+    """Bits of a float that stay when the slot number takes the lowest ones."""
+    return np.int32(~((1 << max(1, int(budget - 1).bit_length())) - 1))
+
+
+class Exact:
+    """SILK or truncated NORMA for every pixel, as printed; see `step`."""
+
+    def __init__(self, settings: Settings, height: int, width: int, channels: int, dtype: np.dtype, threads: int):
+        self.settings = settings
+        self.grid = grid = Grid(height, width, channels, dtype, threads)
+        self.points = np.zeros((grid.blocks, settings.budget, channels, LANES), dtype)
+        self.coef = np.zeros((grid.blocks, settings.budget, LANES), np.float32)
+        self.scale, self.reach = 1.0, 0.0
+        self.frames = 0
+
+    def apply(self, frame: np.ndarray, out: np.ndarray, learn: bool, forgetting: float | None) -> None:
+        s, g = self.settings, self.grid
+        shrink, cap = s.step(forgetting)
+        pixels = g.in_blocks(frame)
+        mask = slot_mask(s.budget)
+        # a pixel that always looked the same has f = reach by now: before rho is reached the threshold is as much lower
+        threshold = s.threshold * min(1.0, self.reach / s.rho)
+        implicit = s.rule == "silk"
+
+        def work(part: int, first: int, last: int) -> None:
+            step(pixels, first, last, self.points, self.coef, s.sharpness, self.scale, shrink, cap, s.rho, implicit, learn,
+                 g.score_blocks, g.x[part], g.acc[part], g.low[part], mask)
+            below(g.score_blocks, first, last, threshold, g.raw_blocks)
+
+        g.crew.run(work)
+        if s.median:
+            median5(g.image(g.raw_blocks), out, g.column)
+        else:
+            out[...] = g.image(g.raw_blocks)
+        if not learn:
+            return
+        self.frames += 1
+        self.reach = shrink * self.reach + (min(max(s.rho - shrink * self.reach, 0.0), cap) if implicit
+                                            else cap * (self.reach < s.rho))
+        self.scale *= shrink
+        if self.scale < 1e-6:
+            self.coef *= np.float32(self.scale)
+            self.scale = 1.0
+
+    def background(self) -> np.ndarray:
+        return strongest(self.points, self.coef, self.grid)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"points": self.points, "coef": self.coef}
+
+    def scalars(self) -> dict[str, float]:
+        return {"scale": self.scale, "reach": self.reach, "frames": self.frames}
+
+
+def strongest(points: np.ndarray, coef: np.ndarray, grid: Grid) -> np.ndarray:
+    """The stored colour with the largest coefficient, per pixel: (height, width, channels)."""
+    best = coef.argmax(1)
+    colours = np.take_along_axis(points, best[:, None, None, :], 1)[:, 0]
+    flat = colours.transpose(0, 2, 1).reshape(-1, grid.channels)[: grid.pixels]
+    return np.ascontiguousarray(flat.reshape(grid.height, grid.width, grid.channels))

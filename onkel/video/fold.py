@@ -1,0 +1,379 @@
+"""The default rule, on the CPU: the paper's learner with folding, and what tells an object from light and from unrest.
+
+Per pixel and frame: score f as in `cpu.step`; an update goes INTO the nearest stored colour when that is very close (its
+coefficient grows, its colour moves a little) and takes a slot only when the colour is new. A few slots then describe what
+twenty insertions did, so the loop runs over the slots in use. Alarms pass two questions before they count: does a smooth
+change of light explain them (`explain`), and do their neighbours agree (`settle`, a 5x5 median)? Alarms that fail are false,
+and every false alarm raises that pixel's own bar (`unrest`): a restless pixel must be more novel to count.
+"""
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from .cpu import LANES, Grid, distance1, distance3, gauss, load_block, slot_mask, strongest, tagged
+from .settings import Settings
+
+ALARM, EXPLAINED = np.uint8(255), np.uint8(128)
+SAMPLES = 5  # a tile of the light map is judged by SAMPLES x SAMPLES pixels
+REACH = 2  # and smoothed over (2 REACH + 1)^2 tiles
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def step(frame, first, last, points, coef, used, unrest, previous, sharpness, scale, shrink, cap, slow_cap, rho, near_k,
+         move, rounding, theta, kappa, learn, scores, mask, x, acc, low, near, slot_mask):
+    """Score, raise the raw alarm where f (1 + kappa unrest) < theta, and learn. `previous` is the last settled mask:
+    a pixel that was foreground learns with `slow_cap` and leaves its colours where they are."""
+    budget, channels = points.shape[1], points.shape[2]
+    zero, one = np.float32(0.0), np.float32(1.0)
+    steep, scale32, shrunk = np.float32(-sharpness), np.float32(scale), np.float32(scale * shrink)
+    grow = np.float32(1.0 / (scale * shrink))
+    rho32, cap32, slow32, near32 = np.float32(rho), np.float32(cap), np.float32(slow_cap), np.float32(near_k)
+    move32, half, theta32, kappa32 = np.float32(move), np.float32(rounding), np.float32(theta), np.float32(kappa)
+    for block in range(first, last):
+        load_block(frame, block, x)
+        for i in range(LANES):
+            acc[i] = zero
+            low[i] = np.int32(0x7FFFFFFF)
+            near[i] = np.int32(0)
+        slots = np.int64(used[block])
+        if channels == 3:
+            for s in range(slots):
+                for i in range(LANES):
+                    a, k = coef[block, s, i], gauss(distance3(points, block, s, i, x), steep)
+                    acc[i] += a * k
+                    low[i] = min(low[i], tagged(a, s, slot_mask))
+                    near[i] = max(near[i], tagged(k if a > zero else zero, s, slot_mask))
+        else:
+            for s in range(slots):
+                for i in range(LANES):
+                    a, k = coef[block, s, i], gauss(distance1(points, block, s, i, x), steep)
+                    acc[i] += a * k
+                    low[i] = min(low[i], tagged(a, s, slot_mask))
+                    near[i] = max(near[i], tagged(k if a > zero else zero, s, slot_mask))
+        for i in range(LANES):
+            f = scale32 * acc[i]
+            scores[block, i] = f
+            mask[block, i] = ALARM if f * (one + kappa32 * np.float32(unrest[block, i])) < theta32 else np.uint8(0)
+        if not learn:
+            continue
+        for i in range(LANES):
+            calm = previous[block, i] == 0
+            a = min(rho32 - shrunk * acc[i], cap32 if calm else slow32) * grow
+            closeness = np.int32(near[i] & slot_mask).view(np.float32)
+            if closeness > near32:
+                s = np.int64(near[i] & ~slot_mask)
+                if a > zero:
+                    coef[block, s, i] += a
+                if calm:
+                    for c in range(channels):
+                        old = np.float32(points[block, s, c, i])
+                        points[block, s, c, i] = old + move32 * (x[c, i] - old) + half
+            elif a > zero:
+                s = np.int64(low[i] & ~slot_mask)
+                if slots < budget and (slots == 0 or coef[block, s, i] > zero):
+                    s = slots
+                    used[block] = slots + 1
+                if a >= coef[block, s, i]:
+                    coef[block, s, i] = a
+                    for c in range(channels):
+                        points[block, s, c, i] = frame[block, i, c]
+                else:  # too weak to take a slot: wear the weakest down, or colours that stay could be locked out for ever
+                    coef[block, s, i] -= a
+
+
+@njit(nogil=True, cache=True)
+def forget(coef, used, floor):
+    """Clear coefficients under `floor` and give back the slots at the end that no pixel of the block uses."""
+    for block in range(coef.shape[0]):
+        for s in range(np.int64(used[block])):
+            for i in range(LANES):
+                if coef[block, s, i] < floor:
+                    coef[block, s, i] = np.float32(0.0)
+        while used[block] > 1:
+            top = np.int64(used[block]) - 1
+            largest = np.float32(0.0)
+            for i in range(LANES):
+                largest = max(largest, coef[block, top, i])
+            if largest > np.float32(0.0):
+                break
+            used[block] -= 1
+
+
+@njit(inline="always")
+def brightness(image, p):
+    """Sum over the channels of pixel p, one more than zero so that ratios exist in the dark."""
+    total = np.float32(8.0)
+    for c in range(image.shape[1]):
+        total += np.float32(image[p, c])
+    return total
+
+
+@njit(inline="always")
+def middle(values, count):
+    """Median of the first `count` values, which are sorted in place by insertion (count <= 25)."""
+    for i in range(1, count):
+        v = values[i]
+        j = i
+        while j > 0 and values[j - 1] > v:
+            values[j] = values[j - 1]
+            j -= 1
+        values[j] = v
+    return values[count // 2]
+
+
+@njit(nogil=True, cache=True)
+def light_map(frame, reference, width, height, tiles, gain, values):
+    """gain[i, j] = how much lighter tile (i, j) is than the reference: median over samples, then over neighbouring tiles."""
+    rows, cols = tiles.shape
+    for i in range(rows):
+        for j in range(cols):
+            count = 0
+            for a in range(SAMPLES):
+                y = ((2 * SAMPLES * i + 2 * a + 1) * height) // (2 * SAMPLES * rows)
+                for b in range(SAMPLES):
+                    p = y * width + ((2 * SAMPLES * j + 2 * b + 1) * width) // (2 * SAMPLES * cols)
+                    values[count] = brightness(frame, p) / brightness(reference, p)
+                    count += 1
+            tiles[i, j] = middle(values, count)
+    for i in range(rows):
+        for j in range(cols):
+            count = 0
+            for a in range(max(0, i - REACH), min(rows, i + REACH + 1)):
+                for b in range(max(0, j - REACH), min(cols, j + REACH + 1)):
+                    values[count] = tiles[a, b]
+                    count += 1
+            gain[i, j] = middle(values, count)
+
+
+@njit(inline="always")
+def gain_at(gain, y, x, height, width):
+    """The light map at a pixel, bilinear between tile centres."""
+    rows, cols = gain.shape
+    v = min(max((np.float32(y) + np.float32(0.5)) * np.float32(rows) / np.float32(height) - np.float32(0.5), np.float32(0.0)),
+            np.float32(rows - 1))
+    u = min(max((np.float32(x) + np.float32(0.5)) * np.float32(cols) / np.float32(width) - np.float32(0.5), np.float32(0.0)),
+            np.float32(cols - 1))
+    i, j = min(np.int64(v), rows - 2), min(np.int64(u), cols - 2)
+    v, u = v - np.float32(i), u - np.float32(j)
+    one = np.float32(1.0)
+    return ((one - v) * ((one - u) * gain[i, j] + u * gain[i, j + 1])
+            + v * ((one - u) * gain[i + 1, j] + u * gain[i + 1, j + 1]))
+
+
+@njit(nogil=True, cache=True)
+def explain(frame, reference, width, height, gain, limit, share, mask, alarms, explained):
+    """Take back the alarms that light explains: |frame / gain - reference|^2 < limit, where `gain` is smooth.
+
+    Only where light explains at least `share` of the alarms in the surrounding tiles, so that a dark car, whose inside a
+    change of light could explain but whose outline it cannot, stays. Those taken back are left as EXPLAINED. Returns how many.
+    """
+    rows, cols = gain.shape
+    alarms[:] = 0
+    explained[:] = 0
+    for y in range(height):
+        for x in range(width):
+            p = y * width + x
+            if mask[p] == 0:
+                continue
+            g = gain_at(gain, y, x, height, width)
+            distance = np.float32(0.0)
+            for c in range(frame.shape[1]):
+                d = (np.float32(frame[p, c]) + np.float32(4.0)) / g - np.float32(4.0) - np.float32(reference[p, c])
+                distance += d * d
+            i, j = (y * rows) // height, (x * cols) // width
+            alarms[i, j] += 1
+            if distance < limit:
+                explained[i, j] += 1
+                mask[p] = EXPLAINED
+    total = 0
+    for i in range(rows):
+        for j in range(cols):
+            if explained[i, j] == 0:
+                continue
+            a, e = 0, 0
+            for r in range(max(0, i - REACH), min(rows, i + REACH + 1)):
+                for q in range(max(0, j - REACH), min(cols, j + REACH + 1)):
+                    a += alarms[r, q]
+                    e += explained[r, q]
+            if e > share * a:
+                total += explained[i, j]
+                continue
+            for y in range((i * height + rows - 1) // rows, ((i + 1) * height + rows - 1) // rows):
+                for x in range((j * width + cols - 1) // cols, ((j + 1) * width + cols - 1) // cols):
+                    if mask[y * width + x] == EXPLAINED:
+                        mask[y * width + x] = ALARM
+    return total
+
+
+@njit(nogil=True, cache=True)
+def learn_now(frame, first, last, points, coef, used, mask, steep, near_k, coefficient):
+    """What light explains is background: give every EXPLAINED pixel's colour a full coefficient at once."""
+    budget, channels = points.shape[1], points.shape[2]
+    for block in range(first, last):
+        for i in range(LANES):
+            if mask[block, i] != EXPLAINED:
+                continue
+            slots = np.int64(used[block])
+            weakest, nearest, closest = 0, 0, np.float32(-1.0)
+            for s in range(slots):
+                a = coef[block, s, i]
+                if a < coef[block, weakest, i]:
+                    weakest = s
+                if a > np.float32(0.0):
+                    distance = np.float32(0.0)
+                    for c in range(channels):
+                        d = np.float32(points[block, s, c, i]) - np.float32(frame[block, i, c])
+                        distance += d * d
+                    k = gauss(distance, np.float32(steep))
+                    if k > closest:
+                        closest, nearest = k, s
+            s = weakest
+            if closest > near_k:
+                s = nearest
+            elif coef[block, weakest, i] > np.float32(0.0) and slots < budget:
+                s = slots
+                used[block] = slots + 1
+            coef[block, s, i] = max(coef[block, s, i], np.float32(coefficient))
+            for c in range(channels):
+                points[block, s, c, i] = frame[block, i, c]
+
+
+@njit(nogil=True, cache=True)
+def settle(raw, out, unrest, height, width, lonely, learn, column):
+    """5x5 binary median of the alarms, and the lesson of the false ones.
+
+    An alarm that light explained, or with at most `lonely` alarms in its 5x5 neighbourhood, was false: unrest goes up by
+    1/16 of the way to 255, otherwise down by 1/16. Returns the number of lonely alarms and of settled ones.
+    """
+    alone, settled = 0, 0
+    for y in range(height):
+        for x in range(width + 4):
+            column[x] = 0
+        for dy in range(-2, 3):
+            row = raw[min(max(y + dy, 0), height - 1)]
+            for x in range(width):
+                column[x + 2] += np.uint8(row[x] >> 7) & np.uint8(row[x])
+        column[0] = column[1] = column[2]
+        column[width + 2] = column[width + 3] = column[width + 1]
+        for x in range(width):
+            count = np.uint8(column[x] + column[x + 1] + column[x + 2] + column[x + 3] + column[x + 4])
+            out[y, x] = np.uint8(255) if count > np.uint8(12) else np.uint8(0)
+            settled += count > np.uint8(12)
+            column[x] = count
+        if not learn:
+            continue
+        for x in range(width):
+            lone = (raw[y, x] == ALARM) & (column[x] <= lonely)
+            false = lone | (raw[y, x] == EXPLAINED)
+            u = np.int32(unrest[y, x])
+            unrest[y, x] = np.uint8(u + ((np.int32(270) - u) >> 4) if false else u - ((u + 15) >> 4))
+            alone += lone
+    return alone, settled
+
+
+@njit(nogil=True, cache=True)
+def keep_reference(frame, reference, mask):
+    """The colour each pixel last showed as background: the frame, except where the settled mask says object."""
+    for p in range(mask.size):
+        if mask[p] == 0:
+            for c in range(frame.shape[1]):
+                reference[p, c] = frame[p, c]
+
+
+THETA_RANGE = (0.22, 0.67)  # the frame's threshold on f moves in here
+ROWS = 24  # tiles of the light map from top to bottom
+LIGHT_SHARE, LOST_SHARE = 0.1, 0.5  # of all pixels: explained by light, or alarmed at all, that restart fast learning
+BOOST = 2.0  # a foreground pixel t frames after a start learns with max(slow, BOOST / t)
+
+
+class Fold:
+    """The default rule; see `step`, `explain`, `settle`."""
+
+    def __init__(self, settings: Settings, height: int, width: int, channels: int, dtype: np.dtype, threads: int):
+        self.settings = settings
+        self.grid = grid = Grid(height, width, channels, dtype, threads)
+        self.points = np.zeros((grid.blocks, settings.budget, channels, LANES), dtype)
+        self.coef = np.zeros((grid.blocks, settings.budget, LANES), np.float32)
+        self.used = np.ones(grid.blocks, np.uint8 if settings.budget < 256 else np.uint16)
+        self.unrest = np.zeros((grid.blocks, LANES), np.uint8)
+        self.previous = np.zeros((grid.blocks, LANES), np.uint8)
+        self.reference = np.zeros((grid.pixels, channels), dtype)
+        rows = max(2, min(ROWS, height // SAMPLES))
+        cols = max(2, min(round(rows * width / height), width // SAMPLES))
+        self.tiles, self.gain = np.zeros((2, rows, cols), np.float32)
+        self.alarms, self.explained = np.zeros((2, rows, cols), np.int64)
+        self.values = np.zeros(SAMPLES * SAMPLES, np.float32)
+        self.scale, self.frames, self.calm_frames = 1.0, 0, 0
+        self.theta = 0.6 * settings.rho if settings.threshold is None else settings.threshold
+
+    def apply(self, frame: np.ndarray, out: np.ndarray, learn: bool, forgetting: float | None) -> None:
+        s, g = self.settings, self.grid
+        pixels, flat = g.in_blocks(frame), frame.reshape(g.pixels, g.channels)
+        if self.frames == 0:
+            out[...] = 0
+            if learn:
+                self.start(pixels, flat)
+            return
+        shrink, cap = s.step(forgetting)
+        slow = min(cap, max(s.slow, BOOST / max(1, self.calm_frames)))
+        bits, rounding = slot_mask(s.budget), 0.5 if g.dtype == np.uint8 else 0.0
+
+        def work(part: int, first: int, last: int) -> None:
+            step(pixels, first, last, self.points, self.coef, self.used, self.unrest, self.previous, s.sharpness, self.scale,
+                 shrink, cap, slow, s.rho, s.fold, s.move, rounding, self.theta, s.unrest / 255.0, learn, g.score_blocks,
+                 g.raw_blocks, g.x[part], g.acc[part], g.low[part], g.near[part], bits)
+
+        g.crew.run(work)
+        raw = g.image(g.raw_blocks)
+        explained = 0
+        if s.light:
+            light_map(flat, self.reference, g.width, g.height, self.tiles, self.gain, self.values)
+            limit = 2.0 * s.sigma**2 * -np.log(min(self.theta / s.rho, 0.99))
+            explained = explain(flat, self.reference, g.width, g.height, self.gain, limit, 0.5, g.raw_blocks.reshape(-1),
+                                self.alarms, self.explained)
+        if learn and explained:
+            coefficient = s.rho / (self.scale * shrink)
+            g.crew.run(lambda part, first, last: learn_now(pixels, first, last, self.points, self.coef, self.used, g.raw_blocks,
+                                                           -s.sharpness, s.fold, coefficient))
+        lonely, settled = settle(raw, out, g.image(self.unrest), g.height, g.width, 7, learn, g.column)
+        if not learn:
+            return
+        g.image(self.previous)[...] = out
+        keep_reference(flat, self.reference, out.reshape(-1))
+        self.frames += 1
+        self.calm_frames += 1
+        if explained > LIGHT_SHARE * g.pixels or settled > LOST_SHARE * g.pixels:
+            self.calm_frames = 0
+        if s.threshold is None and s.nu:
+            rate = max(lonely / g.pixels, 1e-5)
+            low, high = (s.rho * v for v in THETA_RANGE)
+            self.theta = min(max(self.theta * (s.nu / rate) ** 0.02, low), high)
+        self.scale *= shrink
+        if self.frames % 64 == 0:
+            self.tidy()
+
+    def start(self, pixels: np.ndarray, flat: np.ndarray) -> None:
+        """The first frame is background: one colour per pixel with the full coefficient rho."""
+        self.points[:, 0] = pixels.transpose(0, 2, 1)
+        self.coef[:, 0] = self.settings.rho
+        self.reference[:] = flat
+        self.grid.score_blocks[:] = self.settings.rho
+        self.frames = self.calm_frames = 1
+
+    def tidy(self) -> None:
+        """Now and then: drop coefficients under rho / 200 and fold the scale back before it underflows."""
+        if self.scale < 1e-6:
+            self.coef *= np.float32(self.scale)
+            self.scale = 1.0
+        forget(self.coef, self.used, np.float32(0.005 * self.settings.rho / self.scale))
+
+    def background(self) -> np.ndarray:
+        return strongest(self.points, self.coef, self.grid)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"points": self.points, "coef": self.coef, "used": self.used, "unrest": self.unrest, "previous": self.previous,
+                "reference": self.reference}
+
+    def scalars(self) -> dict[str, float]:
+        return {"scale": self.scale, "frames": self.frames, "calm_frames": self.calm_frames, "theta": self.theta}

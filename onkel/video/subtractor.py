@@ -1,0 +1,186 @@
+"""BackgroundSubtractor: moving objects from one tiny kernel learner per pixel, in the shape OpenCV users know."""
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from .settings import Settings, settle_settings
+
+
+class BackgroundSubtractor:
+    """Finds what does not belong to the background: one novelty detector per pixel, all with the same small budget.
+
+    Every pixel keeps f = sum_i a_i k(p_i, .) over at most `budget` of its past colours p_i, k Gaussian, and is foreground
+    when f(colour now) falls under a threshold. Then it learns: f <- f/(1 + lam) + a k(colour now, .) with the implicit step
+    a = clip(rho - f/(1 + lam), 0, C/(1 + lam)).
+
+    rule        "fold" (the default: the rule above with similar colours folded together, light changes explained, and a
+                threshold that sets itself), "silk" (the paper's rule exactly), "norma" (truncated NORMA, for comparison)
+    budget      colours per pixel (default 8 for "fold", where one colour stands for many frames, else 20)
+    sigma       width of the kernel, in the units of the frame (grey levels)
+    C, lam, rho the largest coefficient of one frame, forgetting per frame, margin
+    threshold   foreground when f < threshold; None under "fold" sets it from the video itself
+    median      5x5 median on the mask; default on for "fold", off for the paper's rules
+    backend     "cpu" or "gpu" (CuPy); threads: how many CPU threads (default all); cameras: how many videos in one object,
+                frames then come as (cameras, height, width[, 3])
+
+    Only for "fold" (each is measured by `onkel video eval --ablate`):
+    fold        fold into a stored colour with k > fold (None: never); move: how far that colour then moves
+    slow        largest coefficient of one frame while a pixel is foreground (None: C, no difference)
+    light       take alarms back that a smooth change of light explains, and learn those pixels at once
+    unrest      how strongly a pixel's own false alarms raise its bar (0: not at all)
+    nu          share of lonely alarms in a frame that the threshold aims at (None: threshold fixed)
+
+    >>> import numpy as np
+    >>> camera = BackgroundSubtractor(threads=1)
+    >>> empty = np.full((48, 64, 3), 90, np.uint8)
+    >>> for _ in range(5):
+    ...     mask = camera.apply(empty)
+    >>> int(mask.max())
+    0
+    >>> ball = empty.copy(); ball[10:20, 30:40] = 200
+    >>> mask = camera.apply(ball, learningRate=0)       # 0 freezes the model
+    >>> int((mask > 0).sum()) > 80, mask.dtype
+    (True, dtype('uint8'))
+    """
+
+    def __init__(self, rule: str = "fold", budget: int | None = None, sigma: float = 20.0, C: float | None = None,
+                 lam: float | None = None, threshold: float | None = None, *, rho: float = 1.0, median: bool | None = None,
+                 fold: float | None = 0.7, move: float = 0.2, slow: float | None = 0.04, light: bool = True,
+                 unrest: float = 15.0, nu: float | None = 0.002, backend: str = "cpu", cameras: int = 1,
+                 threads: int | None = None):
+        self.settings = settle_settings(rule, budget, sigma, C, lam, threshold, rho, median, fold, move, slow, light, unrest, nu)
+        if backend not in ("cpu", "gpu"):
+            raise ValueError(f"backend={backend!r}: choose 'cpu' or 'gpu'")
+        if cameras < 1 or (threads is not None and threads < 1):
+            raise ValueError(f"cameras={cameras}, threads={threads}: both must be at least 1")
+        self.backend, self.cameras = backend, cameras
+        self.threads = threads or os.cpu_count() or 1
+        self._models: list[Any] = []
+        self._shape: tuple[int, ...] | None = None
+        self._dtype: np.dtype | None = None
+
+    def apply(self, image: np.ndarray, fgmask: np.ndarray | None = None, learningRate: float = -1) -> np.ndarray:  # noqa: N803
+        """The foreground mask (uint8, 0 or 255) of the next frame, and learn from it.
+
+        learningRate < 0: the forgetting set by lam. 0: the model is frozen, nothing in it changes. Between 0 and 1: forget
+        this share. 1: start anew from this frame. A given `fgmask` is filled and returned, and nothing is allocated.
+        """
+        image = np.asarray(image)
+        if not 0 <= learningRate <= 1 and learningRate >= 0 or learningRate != learningRate:
+            raise ValueError(f"learningRate={learningRate}: give a number up to 1; negative means automatic, 0 freezes")
+        if self._shape is None or learningRate == 1:
+            self._start(image)
+        elif image.shape != self._shape or image.dtype != self._dtype:
+            raise ValueError(f"the frame is {image.shape} {image.dtype}, the model was made for {self._shape} {self._dtype}: "
+                             "resize or convert the frame, or use a new BackgroundSubtractor")
+        frames = self._frames(image)
+        out = self._mask if fgmask is None else self._checked(fgmask)
+        direct = fgmask is not None and out.flags.c_contiguous
+        target = (out if direct else self._mask).reshape(self.cameras, *self._mask.shape[-2:])
+        forgetting = None if learningRate < 0 or learningRate == 1 else float(learningRate)
+        if self.backend == "gpu":
+            self._models[0].apply(frames, target, learningRate != 0, forgetting)
+        else:
+            for model, frame, mask in zip(self._models, frames, target, strict=True):
+                model.apply(frame, mask, learningRate != 0, forgetting)
+        if direct:
+            return out
+        if fgmask is None:
+            return self._mask.copy()
+        out[...] = self._mask
+        return out
+
+    def getBackgroundImage(self) -> np.ndarray:  # noqa: N802 (OpenCV's name)
+        """Each pixel's colour with the largest coefficient, in the shape and type of the frames."""
+        self._need_frames("a background image")
+        if self.backend == "gpu":
+            return self._models[0].background().reshape(self._shape)
+        return np.stack([m.background() for m in self._models]).reshape(self._shape)
+
+    @property
+    def scores(self) -> np.ndarray:
+        """f of every pixel in the last frame, before learning from it (a copy); low means novel."""
+        self._need_frames("scores")
+        if self.backend == "gpu":
+            return self._models[0].scores().reshape(self._mask.shape)
+        return np.stack([m.grid.image(m.grid.score_blocks) for m in self._models]).reshape(self._mask.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the state: everything that a saved file would hold."""
+        return sum(a.nbytes for m in self._models for a in m.arrays().values())
+
+    def __repr__(self) -> str:
+        s = self.settings
+        return (f"BackgroundSubtractor(rule={s.rule!r}, budget={s.budget}, sigma={s.sigma:g}, C={s.C:g}, lam={s.lam:g}, "
+                f"threshold={s.threshold}, backend={self.backend!r}, cameras={self.cameras})")
+
+    # --- frames in
+
+    def _start(self, image: np.ndarray) -> None:
+        shape = image.shape if self.cameras == 1 else image.shape[1:]
+        if self.cameras > 1 and (image.ndim < 3 or image.shape[0] != self.cameras):
+            raise ValueError(f"the frame is {image.shape}: with cameras={self.cameras} give ({self.cameras}, height, width[, 3])")
+        if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3)) or min(shape[:2], default=0) < 1:
+            raise ValueError(f"the frame is {image.shape}: give (height, width) or (height, width, 3)")
+        if image.dtype not in (np.uint8, np.float32):
+            raise ValueError(f"the frame's type is {image.dtype}: give uint8 or float32")
+        height, width, channels = (*shape, 1)[:3]
+        model: Any
+        if self.backend == "gpu":
+            from .gpu import Gpu as model  # CuPy is imported only when asked for
+            self._models = [model(self.settings, self.cameras, height, width, channels, image.dtype)]
+        else:
+            from .cpu import Exact
+            from .fold import Fold
+            model = Fold if self.settings.rule == "fold" else Exact
+            self._models = [model(self.settings, height, width, channels, image.dtype, self.threads) for _ in range(self.cameras)]
+        self._shape, self._dtype = image.shape, image.dtype
+        self._mask = np.zeros(image.shape[: 2 if self.cameras == 1 else 3], np.uint8)
+
+    def _frames(self, image: np.ndarray) -> np.ndarray:
+        if image.dtype == np.float32 and not np.isfinite(image.sum()):
+            raise ValueError("the frame holds NaN or infinite values: replace them before apply")
+        lead = self._mask.shape if self.cameras > 1 else (1, *self._mask.shape)
+        return np.ascontiguousarray(image).reshape(*lead, -1)
+
+    def _checked(self, fgmask: np.ndarray) -> np.ndarray:
+        if fgmask.shape != self._mask.shape or fgmask.dtype != np.uint8:
+            raise ValueError(f"fgmask is {fgmask.shape} {fgmask.dtype}: it must be {self._mask.shape} uint8, or None")
+        return fgmask
+
+    def _need_frames(self, what: str) -> None:
+        if self._shape is None:
+            raise ValueError(f"no frame has been applied yet: {what} come from the first apply on")
+
+    # --- files: onkel.save and onkel.load write and read these two
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """(header of plain JSON, arrays): everything needed to go on to the bit."""
+        models = self._models
+        header = {"settings": self.settings._asdict(), "backend": self.backend, "cameras": self.cameras,
+                  "shape": list(self._shape) if self._shape else None, "dtype": str(self._dtype) if self._dtype else None,
+                  "scalars": [m.scalars() for m in models]}
+        arrays = {f"{name}{i}": np.asarray(a) for i, m in enumerate(models) for name, a in m.arrays().items()}
+        return header, arrays
+
+    @classmethod
+    def _from_file(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> BackgroundSubtractor:
+        """The inverse of `_to_file`; shapes and types are checked, nothing in the file is run."""
+        self = cls(backend=header["backend"], cameras=int(header["cameras"]))
+        self.settings = Settings(**header["settings"])
+        if header["shape"] is None:
+            return self
+        self._start(np.zeros(header["shape"], header["dtype"]))
+        for i, (model, scalars) in enumerate(zip(self._models, header["scalars"], strict=True)):
+            for name, mine in model.arrays().items():
+                theirs = arrays[f"{name}{i}"]
+                if theirs.shape != mine.shape or theirs.dtype != mine.dtype:
+                    raise ValueError(f"the file's {name} is {theirs.shape} {theirs.dtype}, expected {mine.shape} {mine.dtype}")
+                mine[...] = theirs
+            for name, value in model.scalars().items():
+                setattr(model, name, type(value)(scalars[name]))
+        return self

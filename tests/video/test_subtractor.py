@@ -1,0 +1,205 @@
+"""The subtractor against slow plain Python, against the core, and on scenes with known masks."""
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from onkel.video import BackgroundSubtractor
+
+from .scenes import HEIGHT, WIDTH, backdrop, f_score, film
+
+
+def plain_pixel(stream, rule, budget=20, sigma=20.0, C=0.12, lam=0.001, rho=1.0):
+    """One pixel's scores in float64, as the specification prints the rule; oldest first."""
+    points, coef, scores = [], [], []
+    shrink = 1 / (1 + lam) if rule == "silk" else 1 - lam
+    for x in stream.astype(float):
+        f = sum(a * np.exp(-((p - x) ** 2).sum() / (2 * sigma**2)) for p, a in zip(points, coef, strict=True))
+        scores.append(f)
+        a = min(max(rho - shrink * f, 0), shrink * C) if rule == "silk" else C * (f < rho)
+        coef = [c * shrink for c in coef]
+        if a > 0:
+            points.append(x)
+            coef.append(a)
+            if len(coef) > budget:
+                drop = int(np.argmin(coef))  # argmin takes the first, that is the oldest, of equals
+                del points[drop], coef[drop]
+    return np.array(scores)
+
+
+@pytest.fixture(scope="module")
+def stream():
+    rng = np.random.default_rng(3)
+    modes = rng.integers(40, 200, (3, 3))
+    return np.clip(modes[rng.integers(0, 3, 300)] + rng.normal(0, 6, (300, 3)), 0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize("rule", ["silk", "norma"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+@pytest.mark.parametrize("channels", [3, 1])
+def test_every_pixel_follows_the_printed_rule(stream, rule, dtype, channels):
+    subtractor = BackgroundSubtractor(rule, threads=1)
+    frames = stream[:, None, None, :channels].astype(dtype)
+    frames = np.concatenate([frames, frames[::-1]], axis=2)  # two pixels with different histories
+    scores = []
+    for frame in frames:
+        subtractor.apply(frame if channels == 3 else frame[..., 0])
+        scores.append(subtractor.scores[0])
+    expected = np.stack([plain_pixel(frames[:, 0, i], rule) for i in range(2)], 1)
+    np.testing.assert_allclose(scores, expected, atol=2e-4)
+
+
+@pytest.mark.parametrize("rule", ["silk", "norma"])
+def test_a_one_pixel_video_is_the_core_learner(stream, rule):
+    onkel = pytest.importorskip("onkel")
+    if not hasattr(onkel, rule):
+        pytest.skip("the core is not there")
+    kernel, loss = onkel.RBF(sigma=20.0), onkel.Novelty(1.0)
+    learner = (onkel.silk(kernel, loss, eta=1.0, lam=0.001, C=0.12, budget=20) if rule == "silk"
+               else onkel.norma(kernel, loss, eta=1.0, lam=0.001, C=0.12, budget=20))
+    state, trace = learner.learn(learner.init(), stream.astype(float), None)
+    subtractor = BackgroundSubtractor(rule, budget=20, threads=1)
+    scores = []
+    for x in stream:
+        subtractor.apply(x.reshape(1, 1, 3))
+        scores.append(subtractor.scores.item())
+    np.testing.assert_allclose(scores, trace.scores, atol=2e-4)
+
+
+@pytest.mark.parametrize("rule", ["fold", "silk", "norma"])
+@pytest.mark.parametrize("kind", ["static", "flicker", "shake", "ramp"])
+def test_finds_the_square_in_every_scene(rule, kind):
+    subtractor = BackgroundSubtractor(rule, median=True, threads=1)
+    scores = [f_score(subtractor.apply(frame) > 0, mask) for frame, mask in film(kind)][82:]
+    floor = {"ramp": 0.2}.get(kind, 0.85) if rule != "fold" else 0.85
+    assert np.mean(scores) > floor
+
+
+def test_the_default_outlives_a_light_switch():
+    shares = [float((BackgroundSubtractor.apply(s, frame) > 0).mean())
+              for s in [BackgroundSubtractor(threads=1)] for frame, _ in film("switch", objects_from=999)]
+    assert max(shares) < 0.05
+    paper = BackgroundSubtractor("silk", median=True, threads=1)
+    assert max(float((paper.apply(frame) > 0).mean()) for frame, _ in film("switch", objects_from=999)) > 0.5
+
+
+def test_a_stopped_object_is_learned_and_a_left_one_forgotten_slowly():
+    subtractor, scene = BackgroundSubtractor(threads=1), backdrop().astype(np.uint8)
+    for _ in range(60):
+        subtractor.apply(scene)
+    parked = scene.copy()
+    parked[20:40, 20:40] = (240, 10, 10)
+    shares = [float((subtractor.apply(parked)[20:40, 20:40] > 0).mean()) for _ in range(60)]
+    assert shares[5] > 0.9 and shares[-1] == 0.0
+
+
+@pytest.mark.parametrize("rule", ["fold", "silk"])
+def test_zero_learning_rate_freezes_everything(rule):
+    subtractor = BackgroundSubtractor(rule, threads=1)
+    frames = [frame for frame, _ in film("static")]
+    for frame in frames[:95]:
+        subtractor.apply(frame)
+    before_header, before = subtractor._to_file()
+    before = {k: v.copy() for k, v in before.items()}
+    mask = subtractor.apply(frames[96], learningRate=0)
+    scores = subtractor.scores
+    again = subtractor.apply(frames[96], learningRate=0)
+    after_header, after = subtractor._to_file()
+    assert after_header == before_header and all(np.array_equal(before[k], after[k]) for k in before)
+    assert np.array_equal(mask, again) and mask.any() and scores.min() < 0.2
+    live = subtractor.apply(frames[96])
+    assert np.array_equal(live, mask)
+
+
+@pytest.mark.parametrize("rule", ["fold", "silk", "norma"])
+def test_saved_and_continued_to_the_bit(rule):
+    frames = [frame for frame, _ in film("flicker", 100)]
+    straight, first = BackgroundSubtractor(rule, threads=2), BackgroundSubtractor(rule, threads=1)
+    for frame in frames[:60]:
+        first.apply(frame)
+        straight.apply(frame)
+    header, arrays = first._to_file()
+    second = BackgroundSubtractor._from_file(header, {k: v.copy() for k, v in arrays.items()})
+    for frame in frames[60:]:
+        assert np.array_equal(straight.apply(frame), second.apply(frame))
+        assert np.array_equal(straight.scores, second.scores)
+    assert second.nbytes == sum(a.nbytes for a in arrays.values()) == straight.nbytes
+
+
+def test_first_frame_is_background_under_every_rule():
+    for rule in ("fold", "silk", "norma"):
+        subtractor = BackgroundSubtractor(rule)
+        frame = backdrop().astype(np.uint8)
+        for _ in range(12):
+            assert not subtractor.apply(frame).any()
+        np.testing.assert_array_equal(subtractor.getBackgroundImage(), frame)
+
+
+def test_many_cameras_are_many_subtractors():
+    films = [[frame for frame, _ in film(kind, 30, 10)] for kind in ("static", "shake")]
+    both, single = BackgroundSubtractor(cameras=2, threads=1), [BackgroundSubtractor(threads=1) for _ in range(2)]
+    for pair in zip(*films, strict=True):
+        masks = both.apply(np.stack(pair))
+        for i in range(2):
+            assert np.array_equal(masks[i], single[i].apply(pair[i]))
+
+
+def test_doors_say_what_to_do():
+    subtractor = BackgroundSubtractor()
+    with pytest.raises(ValueError, match="no frame has been applied"):
+        _ = subtractor.scores
+    subtractor.apply(np.zeros((20, 30, 3), np.uint8))
+    with pytest.raises(ValueError, match=r"\(20, 31, 3\).*\(20, 30, 3\).*resize"):
+        subtractor.apply(np.zeros((20, 31, 3), np.uint8))
+    with pytest.raises(ValueError, match="fgmask"):
+        subtractor.apply(np.zeros((20, 30, 3), np.uint8), np.zeros((20, 30), bool))
+    with pytest.raises(ValueError, match="uint8 or float32"):
+        BackgroundSubtractor().apply(np.zeros((20, 30)))
+    with pytest.raises(ValueError, match="NaN"):
+        BackgroundSubtractor().apply(np.full((20, 30), np.nan, np.float32))
+    for bad in ({"rule": "mog"}, {"budget": 0}, {"rule": "silk", "budget": 4}, {"sigma": -1}, {"lam": 0}, {"backend": "tpu"}):
+        with pytest.raises(ValueError, match=next(k for k in reversed(bad))):
+            BackgroundSubtractor(**bad)
+
+
+def test_one_learning_rate_starts_anew_and_a_positive_one_forgets():
+    subtractor, dark, light = BackgroundSubtractor("silk"), np.full((8, 8), 20, np.uint8), np.full((8, 8), 220, np.uint8)
+    for _ in range(20):
+        subtractor.apply(dark)
+    assert not subtractor.apply(light, learningRate=1).any()
+    assert subtractor.getBackgroundImage().mean() == 220
+    keep, lose = BackgroundSubtractor("silk"), BackgroundSubtractor("silk")
+    for s, rate in ((keep, -1), (lose, 0.2)):
+        for _ in range(20):
+            s.apply(dark)
+        for _ in range(20):
+            s.apply(light, learningRate=rate)
+        s.apply(dark, learningRate=0)
+    assert keep.scores.mean() > 0.9 and lose.scores.mean() < 0.1
+
+
+@pytest.mark.parametrize("rule", ["fold", "silk"])
+def test_no_allocation_per_frame(rule):
+    subtractor, out = BackgroundSubtractor(rule, threads=1), np.zeros((240, 320), np.uint8)
+    frames = np.random.default_rng(0).integers(0, 256, (6, 240, 320, 3), dtype=np.uint8)
+    for frame in frames:
+        subtractor.apply(frame, out)
+    tracemalloc.start()
+    try:
+        for _ in range(3):
+            for frame in frames:
+                subtractor.apply(frame, out)
+        assert tracemalloc.get_traced_memory()[1] < 20_000  # a mask alone has 76,800 bytes
+    finally:
+        tracemalloc.stop()
+
+
+def test_views_and_odd_sizes_are_welcome():
+    frames = [frame for frame, _ in film("static", 30, 10)]
+    whole, part = BackgroundSubtractor("silk"), BackgroundSubtractor("silk")
+    for frame in frames:
+        full = whole.apply(frame)
+        view = part.apply(frame[5:-7, 3:50])
+    assert np.array_equal(full[5:-7, 3:50], view) and full.shape == (HEIGHT, WIDTH)
