@@ -7,6 +7,7 @@ nothing.
 """
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,7 +18,7 @@ from .settings import Settings
 
 LANES = 64
 _ROUND = np.float32(12582912.0)  # 1.5 * 2^23: adding and subtracting it rounds to an integer, left in the low bits
-# 2^r on [-1/2, 1/2], minimax, relative error below 3e-6
+# 2^r on [-1/2, 1/2], minimax of degree 4, relative error below 3e-6
 _E0, _E1, _E2, _E3, _E4 = (np.float32(c) for c in (0.999999281, 0.693121575, 0.240247236, 0.0559190723, 0.00957080384))
 
 
@@ -149,7 +150,7 @@ class Crew:
     def __init__(self, blocks: int, threads: int):
         threads = max(1, min(threads, blocks))
         edges = [blocks * i // threads for i in range(threads + 1)]
-        self.ranges = list(zip(edges[:-1], edges[1:], strict=True))
+        self.ranges = list(itertools.pairwise(edges))
         self.pool = ThreadPoolExecutor(threads - 1, "onkel-video") if threads > 1 else None
 
     def run(self, work: Callable[[int, int, int], None]) -> None:
@@ -177,7 +178,7 @@ class Grid:
         self.column = np.zeros(width + 4, np.uint8)
         parts = len(self.crew.ranges)
         self.x = np.zeros((parts, 3, LANES), np.float32)
-        self.acc = np.zeros((parts, LANES), np.float32)
+        self.acc, self.pull = np.zeros((2, parts, LANES), np.float32)
         self.low, self.near = np.zeros((2, parts, LANES), np.int32)
 
     def image(self, blocks: np.ndarray) -> np.ndarray:

@@ -15,13 +15,13 @@ from .cpu import LANES, Grid, distance1, distance3, gauss, load_block, slot_mask
 from .settings import Settings
 
 ALARM, EXPLAINED = np.uint8(255), np.uint8(128)
-SAMPLES = 5  # a tile of the light map is judged by SAMPLES x SAMPLES pixels
-REACH = 2  # and smoothed over (2 REACH + 1)^2 tiles
+SAMPLES = 3  # a tile of the light map is judged by SAMPLES x SAMPLES pixels
+REACH = 2  # and smoothed by medians over 2 REACH + 1 columns, then rows
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def step(frame, first, last, points, coef, used, unrest, previous, sharpness, scale, shrink, cap, slow_cap, rho, near_k,
-         move, rounding, theta, kappa, learn, scores, mask, x, acc, low, near, slot_mask):
+         move, rounding, theta, kappa, learn, scores, mask, x, acc, low, near, pull, slot_mask):
     """Score, raise the raw alarm where f (1 + kappa unrest) < theta, and learn. `previous` is the last settled mask:
     a pixel that was foreground learns with `slow_cap` and leaves its colours where they are."""
     budget, channels = points.shape[1], points.shape[2]
@@ -57,39 +57,48 @@ def step(frame, first, last, points, coef, used, unrest, previous, sharpness, sc
             mask[block, i] = ALARM if f * (one + kappa32 * np.float32(unrest[block, i])) < theta32 else np.uint8(0)
         if not learn:
             continue
+        strangers = np.int32(0)  # lanes whose colour is new, and which must therefore take a slot
         for i in range(LANES):
             calm = previous[block, i] == 0
-            a = min(rho32 - shrunk * acc[i], cap32 if calm else slow32) * grow
-            closeness = np.int32(near[i] & slot_mask).view(np.float32)
-            if closeness > near32:
-                s = np.int64(near[i] & ~slot_mask)
-                if a > zero:
-                    coef[block, s, i] += a
-                if calm:
-                    for c in range(channels):
-                        old = np.float32(points[block, s, c, i])
-                        points[block, s, c, i] = old + move32 * (x[c, i] - old) + half
-            elif a > zero:
-                s = np.int64(low[i] & ~slot_mask)
-                if slots < budget and (slots == 0 or coef[block, s, i] > zero):
-                    s = slots
-                    used[block] = slots + 1
-                if a >= coef[block, s, i]:
-                    coef[block, s, i] = a
-                    for c in range(channels):
-                        points[block, s, c, i] = frame[block, i, c]
-                else:  # too weak to take a slot: wear the weakest down, or colours that stay could be locked out for ever
-                    coef[block, s, i] -= a
+            a = max(min(rho32 - shrunk * acc[i], cap32 if calm else slow32), zero) * grow
+            close = np.int32(near[i] & slot_mask).view(np.float32) > near32
+            low[i] = low[i] if (not close) and a > zero else np.int32(-1)
+            strangers += np.int32(low[i] >= 0)
+            near[i] = np.int32(near[i] & ~slot_mask) if close else np.int32(-1)
+            acc[i] = a
+            pull[i] = move32 if calm else zero
+        for s in range(slots):  # fold: the nearest colour's coefficient grows, and a calm pixel's colour moves a little
+            for i in range(LANES):
+                coef[block, s, i] += acc[i] if near[i] == np.int32(s) else zero
+            for c in range(channels):
+                for i in range(LANES):
+                    old = np.float32(points[block, s, c, i])
+                    points[block, s, c, i] = old + (pull[i] if near[i] == np.int32(s) else zero) * (x[c, i] - old) + half
+        if strangers == 0:
+            continue
+        for i in range(LANES):
+            if low[i] < 0:
+                continue
+            s = np.int64(low[i] & ~slot_mask)
+            if slots < budget and coef[block, s, i] > zero:
+                s = slots
+                used[block] = slots + 1
+            if acc[i] >= coef[block, s, i]:
+                coef[block, s, i] = acc[i]
+                for c in range(channels):
+                    points[block, s, c, i] = frame[block, i, c]
+            else:  # too weak to take a slot: wear the weakest down, or colours that stay could be locked out for ever
+                coef[block, s, i] -= acc[i]
 
 
 @njit(nogil=True, cache=True)
-def forget(coef, used, floor):
+def forget(coef, used, first, last, floor):
     """Clear coefficients under `floor` and give back the slots at the end that no pixel of the block uses."""
-    for block in range(coef.shape[0]):
+    for block in range(first, last):
         for s in range(np.int64(used[block])):
             for i in range(LANES):
-                if coef[block, s, i] < floor:
-                    coef[block, s, i] = np.float32(0.0)
+                a = coef[block, s, i]
+                coef[block, s, i] = a if a >= floor else np.float32(0.0)
         while used[block] > 1:
             top = np.int64(used[block]) - 1
             largest = np.float32(0.0)
@@ -111,7 +120,7 @@ def brightness(image, p):
 
 @njit(inline="always")
 def middle(values, count):
-    """Median of the first `count` values, which are sorted in place by insertion (count <= 25)."""
+    """Median of the first `count` values, which are sorted in place by insertion (count <= 9)."""
     for i in range(1, count):
         v = values[i]
         j = i
@@ -123,7 +132,7 @@ def middle(values, count):
 
 
 @njit(nogil=True, cache=True)
-def light_map(frame, reference, width, height, tiles, gain, values):
+def light_map(frame, reference, width, height, tiles, across, gain, values):
     """gain[i, j] = how much lighter tile (i, j) is than the reference: median over samples, then over neighbouring tiles."""
     rows, cols = tiles.shape
     for i in range(rows):
@@ -139,10 +148,16 @@ def light_map(frame, reference, width, height, tiles, gain, values):
     for i in range(rows):
         for j in range(cols):
             count = 0
+            for b in range(max(0, j - REACH), min(cols, j + REACH + 1)):
+                values[count] = tiles[i, b]
+                count += 1
+            across[i, j] = middle(values, count)
+    for i in range(rows):
+        for j in range(cols):
+            count = 0
             for a in range(max(0, i - REACH), min(rows, i + REACH + 1)):
-                for b in range(max(0, j - REACH), min(cols, j + REACH + 1)):
-                    values[count] = tiles[a, b]
-                    count += 1
+                values[count] = across[a, j]
+                count += 1
             gain[i, j] = middle(values, count)
 
 
@@ -162,20 +177,23 @@ def gain_at(gain, y, x, height, width):
 
 
 @njit(nogil=True, cache=True)
-def explain(frame, reference, width, height, gain, limit, share, mask, alarms, explained):
+def explain(frame, reference, width, height, gain, limit, share, mask, words, alarms, explained):
     """Take back the alarms that light explains: |frame / gain - reference|^2 < limit, where `gain` is smooth.
 
     Only where light explains at least `share` of the alarms in the surrounding tiles, so that a dark car, whose inside a
     change of light could explain but whose outline it cannot, stays. Those taken back are left as EXPLAINED. Returns how many.
+    `words` is the mask eight pixels at a time: most words are empty.
     """
     rows, cols = gain.shape
     alarms[:] = 0
     explained[:] = 0
-    for y in range(height):
-        for x in range(width):
-            p = y * width + x
+    for word in range(words.size):
+        if words[word] == 0:
+            continue
+        for p in range(8 * word, min(8 * word + 8, height * width)):
             if mask[p] == 0:
                 continue
+            y, x = p // width, p % width
             g = gain_at(gain, y, x, height, width)
             distance = np.float32(0.0)
             for c in range(frame.shape[1]):
@@ -211,6 +229,11 @@ def learn_now(frame, first, last, points, coef, used, mask, steep, near_k, coeff
     """What light explains is background: give every EXPLAINED pixel's colour a full coefficient at once."""
     budget, channels = points.shape[1], points.shape[2]
     for block in range(first, last):
+        wanted = np.int32(0)
+        for i in range(LANES):
+            wanted += np.int32(mask[block, i] == EXPLAINED)
+        if wanted == 0:
+            continue
         for i in range(LANES):
             if mask[block, i] != EXPLAINED:
                 continue
@@ -273,12 +296,15 @@ def settle(raw, out, unrest, height, width, lonely, learn, column):
 
 
 @njit(nogil=True, cache=True)
-def keep_reference(frame, reference, mask):
-    """The colour each pixel last showed as background: the frame, except where the settled mask says object."""
-    for p in range(mask.size):
-        if mask[p] == 0:
-            for c in range(frame.shape[1]):
-                reference[p, c] = frame[p, c]
+def keep_objects(old, new, mask, words):
+    """new, a copy of the frame, gets the old colour back where the settled mask says object."""
+    for word in range(words.size):
+        if words[word] == 0:
+            continue
+        for p in range(8 * word, min(8 * word + 8, old.shape[0])):
+            if mask[p]:
+                for c in range(old.shape[1]):
+                    new[p, c] = old[p, c]
 
 
 THETA_RANGE = (0.22, 0.67)  # the frame's threshold on f moves in here
@@ -298,10 +324,10 @@ class Fold:
         self.used = np.ones(grid.blocks, np.uint8 if settings.budget < 256 else np.uint16)
         self.unrest = np.zeros((grid.blocks, LANES), np.uint8)
         self.previous = np.zeros((grid.blocks, LANES), np.uint8)
-        self.reference = np.zeros((grid.pixels, channels), dtype)
+        self.reference, self.spare = np.zeros((2, grid.pixels, channels), dtype)
         rows = max(2, min(ROWS, height // SAMPLES))
         cols = max(2, min(round(rows * width / height), width // SAMPLES))
-        self.tiles, self.gain = np.zeros((2, rows, cols), np.float32)
+        self.tiles, self.across, self.gain = np.zeros((3, rows, cols), np.float32)
         self.alarms, self.explained = np.zeros((2, rows, cols), np.int64)
         self.values = np.zeros(SAMPLES * SAMPLES, np.float32)
         self.scale, self.frames, self.calm_frames = 1.0, 0, 0
@@ -322,16 +348,16 @@ class Fold:
         def work(part: int, first: int, last: int) -> None:
             step(pixels, first, last, self.points, self.coef, self.used, self.unrest, self.previous, s.sharpness, self.scale,
                  shrink, cap, slow, s.rho, s.fold, s.move, rounding, self.theta, s.unrest / 255.0, learn, g.score_blocks,
-                 g.raw_blocks, g.x[part], g.acc[part], g.low[part], g.near[part], bits)
+                 g.raw_blocks, g.x[part], g.acc[part], g.low[part], g.near[part], g.pull[part], bits)
 
         g.crew.run(work)
         raw = g.image(g.raw_blocks)
         explained = 0
         if s.light:
-            light_map(flat, self.reference, g.width, g.height, self.tiles, self.gain, self.values)
+            light_map(flat, self.reference, g.width, g.height, self.tiles, self.across, self.gain, self.values)
             limit = 2.0 * s.sigma**2 * -np.log(min(self.theta / s.rho, 0.99))
             explained = explain(flat, self.reference, g.width, g.height, self.gain, limit, 0.5, g.raw_blocks.reshape(-1),
-                                self.alarms, self.explained)
+                                g.raw_blocks.reshape(-1).view(np.uint64), self.alarms, self.explained)
         if learn and explained:
             coefficient = s.rho / (self.scale * shrink)
             g.crew.run(lambda part, first, last: learn_now(pixels, first, last, self.points, self.coef, self.used, g.raw_blocks,
@@ -340,7 +366,10 @@ class Fold:
         if not learn:
             return
         g.image(self.previous)[...] = out
-        keep_reference(flat, self.reference, out.reshape(-1))
+        # the colour that each pixel last showed as background: the frame, except where an object is
+        self.spare[...] = flat
+        keep_objects(self.reference, self.spare, self.previous.reshape(-1), self.previous.reshape(-1).view(np.uint64))
+        self.reference, self.spare = self.spare, self.reference
         self.frames += 1
         self.calm_frames += 1
         if explained > LIGHT_SHARE * g.pixels or settled > LOST_SHARE * g.pixels:
@@ -350,8 +379,7 @@ class Fold:
             low, high = (s.rho * v for v in THETA_RANGE)
             self.theta = min(max(self.theta * (s.nu / rate) ** 0.02, low), high)
         self.scale *= shrink
-        if self.frames % 64 == 0:
-            self.tidy()
+        self.tidy()
 
     def start(self, pixels: np.ndarray, flat: np.ndarray) -> None:
         """The first frame is background: one colour per pixel with the full coefficient rho."""
@@ -362,11 +390,12 @@ class Fold:
         self.frames = self.calm_frames = 1
 
     def tidy(self) -> None:
-        """Now and then: drop coefficients under rho / 200 and fold the scale back before it underflows."""
+        """Drop coefficients under rho / 200, in a 64th of the blocks per frame; fold the scale back before it underflows."""
         if self.scale < 1e-6:
             self.coef *= np.float32(self.scale)
             self.scale = 1.0
-        forget(self.coef, self.used, np.float32(0.005 * self.settings.rho / self.scale))
+        turn, blocks = self.frames % 64, self.grid.blocks
+        forget(self.coef, self.used, blocks * turn // 64, blocks * (turn + 1) // 64, np.float32(0.005 * self.settings.rho / self.scale))
 
     def background(self) -> np.ndarray:
         return strongest(self.points, self.coef, self.grid)

@@ -62,14 +62,14 @@ class BackgroundSubtractor:
         self._shape: tuple[int, ...] | None = None
         self._dtype: np.dtype | None = None
 
-    def apply(self, image: np.ndarray, fgmask: np.ndarray | None = None, learningRate: float = -1) -> np.ndarray:  # noqa: N803
+    def apply(self, image: np.ndarray, fgmask: np.ndarray | None = None, learningRate: float = -1) -> np.ndarray:
         """The foreground mask (uint8, 0 or 255) of the next frame, and learn from it.
 
         learningRate < 0: the forgetting set by lam. 0: the model is frozen, nothing in it changes. Between 0 and 1: forget
         this share. 1: start anew from this frame. A given `fgmask` is filled and returned, and nothing is allocated.
         """
         image = np.asarray(image)
-        if not 0 <= learningRate <= 1 and learningRate >= 0 or learningRate != learningRate:
+        if (not 0 <= learningRate <= 1 and learningRate >= 0) or learningRate != learningRate:
             raise ValueError(f"learningRate={learningRate}: give a number up to 1; negative means automatic, 0 freezes")
         if self._shape is None or learningRate == 1:
             self._start(image)
@@ -93,7 +93,7 @@ class BackgroundSubtractor:
         out[...] = self._mask
         return out
 
-    def getBackgroundImage(self) -> np.ndarray:  # noqa: N802 (OpenCV's name)
+    def getBackgroundImage(self) -> np.ndarray:
         """Each pixel's colour with the largest coefficient, in the shape and type of the frames."""
         self._need_frames("a background image")
         if self.backend == "gpu":

@@ -59,7 +59,7 @@ def test_a_one_pixel_video_is_the_core_learner(stream, rule):
     kernel, loss = onkel.RBF(sigma=20.0), onkel.Novelty(1.0)
     learner = (onkel.silk(kernel, loss, eta=1.0, lam=0.001, C=0.12, budget=20) if rule == "silk"
                else onkel.norma(kernel, loss, eta=1.0, lam=0.001, C=0.12, budget=20))
-    state, trace = learner.learn(learner.init(), stream.astype(float), None)
+    _state, trace = learner.learn(learner.init(), stream.astype(float), None)
     subtractor = BackgroundSubtractor(rule, budget=20, threads=1)
     scores = []
     for x in stream:
@@ -92,7 +92,8 @@ def test_a_stopped_object_is_learned_and_a_left_one_forgotten_slowly():
     parked = scene.copy()
     parked[20:40, 20:40] = (240, 10, 10)
     shares = [float((subtractor.apply(parked)[20:40, 20:40] > 0).mean()) for _ in range(60)]
-    assert shares[5] > 0.9 and shares[-1] == 0.0
+    assert shares[5] > 0.9
+    assert shares[-1] == 0.0
 
 
 @pytest.mark.parametrize("rule", ["fold", "silk"])
@@ -107,8 +108,11 @@ def test_zero_learning_rate_freezes_everything(rule):
     scores = subtractor.scores
     again = subtractor.apply(frames[96], learningRate=0)
     after_header, after = subtractor._to_file()
-    assert after_header == before_header and all(np.array_equal(before[k], after[k]) for k in before)
-    assert np.array_equal(mask, again) and mask.any() and scores.min() < 0.2
+    assert after_header == before_header
+    assert all(np.array_equal(before[k], after[k]) for k in before)
+    assert np.array_equal(mask, again)
+    assert mask.any()
+    assert scores.min() < 0.2
     live = subtractor.apply(frames[96])
     assert np.array_equal(live, mask)
 
@@ -177,7 +181,8 @@ def test_one_learning_rate_starts_anew_and_a_positive_one_forgets():
         for _ in range(20):
             s.apply(light, learningRate=rate)
         s.apply(dark, learningRate=0)
-    assert keep.scores.mean() > 0.9 and lose.scores.mean() < 0.1
+    assert keep.scores.mean() > 0.9
+    assert lose.scores.mean() < 0.1
 
 
 @pytest.mark.parametrize("rule", ["fold", "silk"])
@@ -202,4 +207,5 @@ def test_views_and_odd_sizes_are_welcome():
     for frame in frames:
         full = whole.apply(frame)
         view = part.apply(frame[5:-7, 3:50])
-    assert np.array_equal(full[5:-7, 3:50], view) and full.shape == (HEIGHT, WIDTH)
+    assert np.array_equal(full[5:-7, 3:50], view)
+    assert full.shape == (HEIGHT, WIDTH)
