@@ -363,9 +363,13 @@ class Fold:
             g.crew.run(lambda part, first, last: learn_now(pixels, first, last, self.points, self.coef, self.used, g.raw_blocks,
                                                            -s.sharpness, s.fold, coefficient))
         lonely, settled = settle(raw, out, g.image(self.unrest), g.height, g.width, 7, learn, g.column)
+        if learn:
+            g.image(self.previous)[...] = out
+        if not s.median:
+            np.equal(raw, ALARM, out=out.view(np.bool_))
+            np.multiply(out, ALARM, out=out)
         if not learn:
             return
-        g.image(self.previous)[...] = out
         # the colour that each pixel last showed as background: the frame, except where an object is
         self.spare[...] = flat
         keep_objects(self.reference, self.spare, self.previous.reshape(-1), self.previous.reshape(-1).view(np.uint64))
