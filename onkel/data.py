@@ -11,8 +11,10 @@ fetched from there through scikit-learn and put into the cache, after the sequen
 from __future__ import annotations
 
 import hashlib
+import io
 import lzma
 import os
+import zipfile
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -289,6 +291,21 @@ def _wipo_d(folder: Path) -> Dataset:
         return Dataset(d["X"], d["y"].astype(np.intp), d["is_test"], _tree_file(folder / "tree.txt"))
 
 
+def _video(folder: Path) -> Dataset:
+    """Frames (n, height, width, 3) and masks: 0, 50 background, 255 moving, 85 not to be judged; group: frame numbers."""
+    from PIL import Image
+
+    with zipfile.ZipFile(folder / "frames.zip") as archive:
+        files = sorted(archive.namelist())
+        X = np.stack([np.asarray(Image.open(io.BytesIO(archive.read(file)))) for file in files])
+    number = np.array([int("".join(filter(str.isdigit, file))) for file in files])
+    masks = np.full(X.shape[:3], 85, np.uint8)
+    if (folder / "gt.npz").exists():
+        with np.load(folder / "gt.npz") as d:
+            masks[np.searchsorted(number, d["frame"])] = d["gt"]
+    return Dataset(X, masks, group=number)
+
+
 # --- OpenML: the same content in another wrapping, packed into the layout above once its labels have been com
 
 
@@ -398,6 +415,33 @@ SETS: dict[str, Source] = {
         _wipo_d,
         "1,710 patents of section D, 100 LSA components, 57 leaves in a tree",
         "Fall et al. 2003, WIPO-alpha",
+        "not stated",
+    ),
+    "cdnet_traffic": Source(
+        {
+            "frames.zip": "69721828b2eef8b957a30c7eddcd8d25238bef7ce9a628509163710be6326b9f",
+            "gt.npz": "1dccbaae17b9c4a2c6ead3959304f246f2a78b296f62383e41fefb6d51c38dfa",
+        },
+        _video,
+        "770 frames of traffic, shaking camera, with masks",
+        "Wang et al., CDnet 2014, cameraJitter/traffic",
+        "not stated",
+    ),
+    "i2r_lobby": Source(
+        {"frames.zip": "33046d09b4a081099c463e52ed07a61eea06dd5305f28ed2ed2bb8759a57c076"},
+        _video,
+        "310 frames of a lobby, lights switched off and on, no masks",
+        "Li, Huang, Gu, Tian 2004, I2R Lobby",
+        "not stated",
+    ),
+    "pets2001_illumination": Source(
+        {
+            "frames.zip": "baf395cd6cc1af3068ab2ec3fe7667677105a94c1018ddd518519f37cd7239b9",
+            "gt.npz": "20e0247b60b3a9437acdc29eba126e1da508e1d74de19378444a5530e286e8c8",
+        },
+        _video,
+        "301 frames outdoors, sun and cloud, with masks",
+        "Ferryman, PETS 2001 Dataset 3, Camera 1",
         "not stated",
     ),
 }

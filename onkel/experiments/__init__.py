@@ -11,6 +11,8 @@ from .experiment import Experiment
 
 NAMES = (
     "ilk_fig1",
+    "ilk_fig2",
+    "ilk_fig3",
     "ilk_fig4",
     "norma_fig2",
     "norma_fig3",

@@ -25,8 +25,8 @@ import numpy as np
 from .experiment import Experiment, Numbers, Part, Setting
 
 # What decides the numbers besides an experiment's own file. Adapters, figures and the command line do not.
-CORE = "kernels losses prox labels steps budget scan compiled learner recipes streams data theory".split()
-SHARED = "contenders baselines images step_adaptation".split()
+CORE = "compiled layout kernels losses prox labels steps budget scan blocks learner recipes streams data theory".split()
+SHARED = "contenders baselines clips images step_adaptation".split()
 
 
 def run(
