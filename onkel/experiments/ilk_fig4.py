@@ -145,30 +145,24 @@ def table(numbers: Numbers) -> list[dict[str, str]]:
 
 
 def draw(numbers: Numbers, theme: str):
-    figure, axes = plots.panels(4, width=5.2, height=3.9, columns=2)
+    figure, axes = plots.panels(4, width=5.4, height=4.0, columns=2)
     for (task, what), (left, right) in zip(TASKS.items(), (axes[:2], axes[2:])):
-        top = 0.0
         for name in ALGORITHMS:
             for row, dash in (("paper", "-"), ("tuned", ":")):
                 part = numbers[f"{task} {name} {row}"]
                 label = name if row == "paper" else f"{name}, tuned"
-                error = 100 * part["error"]
-                left.plot(part["t"], error, dash, color=plots.colour(name, theme), label=label)
-                top = max(top, error[part["t"] > len_of(part) / 50].max())
+                left.plot(part["t"], 100 * part["error"], dash, color=plots.colour(name, theme), label=label)
         sizes = buffers(numbers, task)
-        shades = np.linspace(0.35, 1.0, len(sizes))
-        for size, alpha in zip(sizes, shades):
+        for size, alpha in zip(sizes, np.linspace(0.4, 1.0, len(sizes))):
             part = numbers[f"{task} SILK buffer {size}"]
             right.plot(part["t"], 100 * part["error"], color=plots.colour("ILK", theme), alpha=alpha, label=f"buffer {size}")
         for axis, title in ((left, what), (right, "SILK, papers' parameters")):
-            axis.set(title=title, xlabel="examples", ylabel="average error, %", xscale="log", ylim=(0, 1.1 * top))
-            axis.set_xlim(len_of(part) / 600, len_of(part))
-            plots.name_lines(axis)
+            axis.set(title=title, xlabel="examples", ylabel="average error, %", xscale="log")
+            settled = [line.get_ydata()[line.get_xdata() > part["t"][-1] / 60] for line in axis.get_lines()]
+            low, high = min(y.min() for y in settled), max(y.max() for y in settled)
+            axis.set(xlim=(part["t"][-1] / 300, part["t"][-1]), ylim=(max(low - 0.1 * (high - low), 0), high + 0.3 * (high - low)))
+            plots.name_lines(axis, ".1f")
     return figure
-
-
-def len_of(part: Numbers) -> int:
-    return int(part["t"][-1])
 
 
 EXPERIMENT = Experiment(

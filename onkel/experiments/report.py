@@ -88,6 +88,16 @@ def summary(results: Iterable[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def markdown(results: Iterable[dict[str, Any]]) -> str:
+    """The claims as one table."""
+    lines = ["| figure | the paper says | its value | ours | verdict |", "| --- | --- | --- | --- | --- |"]
+    for result in results:
+        for k, claim in enumerate(result["claims"]):
+            cells = [f"{result['paper']}" if k == 0 else "", claim["says"], claim["paper"], claim["ours"], claim["verdict"]]
+            lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def collect(out: Path, names: Iterable[str]) -> list[dict[str, Any]]:
     """The results that are on disk, in the order of `names`."""
     files = [out / name / "result.json" for name in names]
@@ -98,7 +108,10 @@ def collect(out: Path, names: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def index(out: Path, results: list[dict[str, Any]], missing: dict[str, str]) -> Path:
-    """Everything in one file: no link leads out of it, no script, light and dark by the reader's setting."""
+    """Everything in one file: no link leads out of it, no script, light and dark by the reader's setting.
+
+    The claims alone are also written as summary.md.
+    """
     counts = {verdict: sum(claim["verdict"] == verdict for r in results for claim in r["claims"]) for verdict in CHIP}
     body = [
         "<h1>The papers, reproduced</h1>",
@@ -121,6 +134,7 @@ def index(out: Path, results: list[dict[str, Any]], missing: dict[str, str]) -> 
     file = out / "index.html"
     out.mkdir(parents=True, exist_ok=True)
     file.write_text(page, encoding="utf-8")
+    (out / "summary.md").write_text(markdown(results), encoding="utf-8")
     return file
 
 

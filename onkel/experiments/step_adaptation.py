@@ -152,8 +152,8 @@ def draw(problem: Problem, numbers: Numbers, theme: str) -> Any:
         left.plot(part["t"], 100 * part["error"], color=hue, label=rule)
         left.plot(tuned["t"], 100 * tuned["error"], ":", color=hue, label=f"{rule}, tuned")
         right.plot(part["t"], part["eta"], color=hue, label=rule)
-    left.set(title="Current average error, %", xlabel="examples", xscale="log", ylim=(0, None))
+    left.set(title="Current average error, %", xlabel="examples", xscale="log", xlim=(5, part["t"][-1]), ylim=(0, None))
     right.set(title="Step size", xlabel="examples", xscale="log", yscale="log")
-    plots.name_lines(left)
+    plots.name_lines(left, ".1f")
     plots.name_lines(right)
     return figure

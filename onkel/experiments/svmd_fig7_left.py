@@ -84,12 +84,12 @@ def draw(numbers: Numbers, theme: str):
         part = numbers[f"{name} 0"]
         axis.plot(np.arange(1, len(part["eta"]) + 1), part["eta"], color=hue, linewidth=1.2, label=name)
     ranks = np.mean([run["rank"] for run in judged(numbers)], axis=0)
-    for t, rank in zip(part["events"], ranks):
+    for k, (t, rank) in enumerate(zip(part["events"], ranks)):
         hue = plots.colour("orange" if rank >= 0.9 else "grey", theme)
         axis.axvline(t, color=hue, linewidth=1.0, linestyle=":")
-        axis.annotate(str(t), (t, 1.01), xycoords=("data", "axes fraction"), ha="center", fontsize=9, color=hue)
+        axis.annotate(str(t), (t, 1.01 + 0.05 * (k % 2)), xycoords=("data", "axes fraction"), ha="center", fontsize=9, color=hue)
     axis.set(xlabel="examples", ylabel="step size", xscale="log", yscale="log", xlim=(1, len(part["eta"])))
-    axis.set_title("Step size; above, the paper's events, orange where the step spikes", pad=22)
+    axis.set_title("Step size; above, the paper's events, orange where the step spikes", pad=34)
     plots.name_lines(axis)
     return figure
 

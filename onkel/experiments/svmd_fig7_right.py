@@ -133,8 +133,10 @@ def draw(numbers: Numbers, theme: str):
     for size, alpha in zip(sizes, np.linspace(0.4, 1.0, len(sizes))):
         part = numbers[f"SVMD {size}"]
         left.plot(part["t"], 100 * part["error"], color=plots.colour("SVMD", theme), alpha=alpha, label=f"buffer {size}")
-    left.set(title="SVMD's average error, %", xlabel="examples", xscale="log", ylim=(0, 60), xlim=(part["t"][-1] / 600, None))
-    plots.name_lines(left)
+    left.set(
+        title="SVMD's average error, %", xlabel="examples", xscale="log", ylim=(0, 60), xlim=(part["t"][-1] / 600, part["t"][-1])
+    )
+    plots.name_lines(left, ".1f")
     for name, label in (("SVMD", "SVMD, paper"), ("SVMD tuned", "SVMD"), ("NORMA tuned", "NORMA"), ("SILK tuned", "SILK")):
         hue = plots.colour(name.split()[0], theme)
         dash = "-" if name == "SVMD" else "--"
@@ -142,7 +144,7 @@ def draw(numbers: Numbers, theme: str):
     right.set(title="Error after the pass (dashed: tuned), %", xlabel="buffer", xscale="log", xticks=sizes, ylim=(0, None))
     right.set_xticks(sizes, [str(size) for size in sizes])
     right.minorticks_off()
-    plots.name_lines(right)
+    plots.name_lines(right, ".1f")
     return figure
 
 
