@@ -105,9 +105,7 @@ def decayed_step(eta: float, B: float, D2: float, m: int) -> tuple[float, float]
     return eta / (1 + eta * lam), lam
 
 
-def ilk_mistakes(
-    mu: float, *, B: float, X: float = 1.0, K: float = 0.0, D1: float = 0.0, D2: float = 0.0, m: int = 0
-) -> float:
+def ilk_mistakes(mu: float, *, B: float, X: float = 1.0, K: float = 0.0, D1: float = 0.0, D2: float = 0.0, m: int = 0) -> float:
     """The right-hand side of [C] Theorem 2, `Phi(K, S, mu)`. **Not a guarantee.**
 
     The theorem leaves eta and C open, and then it is false: with a tiny `eta C` a separable stream breaks it. The
@@ -197,9 +195,7 @@ def expected_risk_bound(empirical: float, regret: Regret, m: int, *, largest: fl
     return empirical + (regret.a + largest * math.sqrt(2 * math.log(1 / delta))) / math.sqrt(m) + regret.b / m
 
 
-def truncation_error(
-    window: int, *, eta: float, lam: float, C: float = 1.0, X: float = 1.0, t: int | None = None
-) -> float:
+def truncation_error(window: int, *, eta: float, lam: float, C: float = 1.0, X: float = 1.0, t: int | None = None) -> float:
     """[K] Proposition 1: the largest norm of what a window of the last steps leaves out of f, `|l'| <= C`.
 
     `sum_{i=1}^{t-w} eta (1 - lam eta)^(t-i) C X`; without t its limit `(1 - lam eta)^w C X/lam`.

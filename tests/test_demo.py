@@ -64,8 +64,8 @@ def test_progress_shows_a_bar_on_a_terminal(monkeypatch):
 
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    assert list(demo.progress("abc")) == list("abc")
-    assert "0/3" in terminal.getvalue()
+    assert list(demo.progress("abc", "letters")) == list("abc")
+    assert "0 of 3 letters" in terminal.getvalue()
     assert terminal.getvalue().endswith(demo.CLEAR)
 
 
