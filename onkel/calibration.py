@@ -1,0 +1,104 @@
+"""Honest uncertainty, learned on the stream: probabilities from scores, and intervals around predictions.
+
+Both learn from the scores that an example had *before* it was learned, so they are out of sample at every moment.  Their memory
+is one small vector of numbers (``fresh`` makes it), which is copied, saved and compared like the rest of a model's state.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.compiled import compiled
+
+SHARPNESS, INFORMATION, REACH, SPREAD, CENTER, COUNT, CELLS = range(7)
+MEMORY = 0.999  # the temperature forgets over about 1000 examples
+RATE = 0.1  # by how many typical errors a miss widens the interval
+WINDOW = 100.0  # examples over which running means look back
+
+
+def fresh() -> NDArray[np.float64]:
+    """Temperature 1 with the weight of a few examples, a reach of two typical errors, nothing seen."""
+    cells = np.zeros(CELLS)
+    cells[INFORMATION] = 1.0
+    cells[REACH] = 2.0
+    return cells
+
+
+@compiled
+def sharpen(cells, scores, codes, weight):
+    """Temperature scaling p = softmax(a f), one Gauss-Newton step in log a per example on its log loss.
+
+    With p's mean and variance of the scores, the slope in log a is a (mean f - f_y) and the curvature a^2 var f; curvatures add
+    up and fade by MEMORY, so the step shrinks to about 1/1000 of the information in one example.  a > 0: p ranks as f does.
+    """
+    m = scores.shape[1]
+    for t in range(len(codes)):
+        a = math.exp(cells[SHARPNESS])
+        top = scores[t, 0]
+        for z in range(1, m):
+            top = max(top, scores[t, z])
+        total = mean = square = 0.0
+        for z in range(m):
+            s = scores[t, z] - top
+            p = math.exp(a * s)
+            total += p
+            mean += p * s
+            square += p * s * s
+        mean /= total
+        spread = max(square / total - mean * mean, 0.0)
+        cells[INFORMATION] = MEMORY * cells[INFORMATION] + weight[t] * a * a * spread
+        slope = weight[t] * a * (mean - (scores[t, int(codes[t])] - top))
+        step = slope / max(cells[INFORMATION], 1e-3)
+        cells[SHARPNESS] = min(max(cells[SHARPNESS] - min(max(step, -0.5), 0.5), -12.0), 12.0)
+
+
+def probabilities(cells: NDArray[np.float64], scores: NDArray[Any]) -> NDArray[np.float64]:
+    """softmax(a f), (n, m); the largest entry of each row stands where the largest score does, rounding or not."""
+    p = np.exp(math.exp(cells[SHARPNESS]) * (scores - scores.max(axis=1, keepdims=True)))
+    p /= p.sum(axis=1, keepdims=True)
+    rows, best = np.arange(len(p)), scores.argmax(axis=1)
+    tied = p.argmax(axis=1) != best
+    p[rows[tied], best[tied]] = np.nextafter(p[tied].max(axis=1), 2.0)
+    return p
+
+
+# Intervals and alerts.  c is moved by RATE (miss - alpha) after every example, so that the share of misses among T examples is
+# exactly alpha + (c_T - c_0) / (RATE T): whatever the data do, it goes to alpha as long as c stays bounded, which it does where
+# errors stay within some multiple of their running mean.  (Gibbs and Candes 2021; Angelopoulos, Candes and Tibshirani 2023)
+
+
+@compiled
+def widen(cells, scores, y, alpha):
+    """Intervals f -+ c spread that miss a share alpha of the targets; spread is the running mean of |y - f|."""
+    for t in range(len(y)):
+        residual = abs(y[t] - scores[t])
+        missed = residual > cells[REACH] * cells[SPREAD]
+        cells[REACH] = max(0.0, cells[REACH] + RATE * ((1.0 if missed else 0.0) - alpha))
+        cells[COUNT] += 1.0
+        cells[SPREAD] += (residual - cells[SPREAD]) / min(cells[COUNT], WINDOW)
+
+
+@compiled
+def lower(cells, scores, nu):
+    """A threshold center - c spread with a share nu of the scores below; center and spread are running means."""
+    for t in range(len(scores)):
+        away = scores[t] - cells[CENTER]
+        below = away < -cells[REACH] * cells[SPREAD]
+        cells[REACH] += RATE * ((1.0 if below else 0.0) - nu)
+        cells[COUNT] += 1.0
+        cells[CENTER] += away / min(cells[COUNT], WINDOW)
+        cells[SPREAD] += (abs(away) - cells[SPREAD]) / min(cells[COUNT], WINDOW)
+
+
+def half_width(cells: NDArray[np.float64]) -> float:
+    """Half the width of the interval around the next prediction."""
+    return float(cells[REACH] * cells[SPREAD])
+
+
+def threshold(cells: NDArray[np.float64]) -> float:
+    """Scores below are novel."""
+    return float(cells[CENTER] - cells[REACH] * cells[SPREAD])

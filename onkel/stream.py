@@ -1,0 +1,181 @@
+"""What the scikit-learn estimators share: the way in, learning in whole blocks, snapshots and files."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+
+from onkel.blocks import Objects, read
+from onkel.kernels import Matrix, as_kernel
+from onkel.labels import Labels
+from onkel.model import KEPT, Coded, Model, part, restored, rows
+from onkel.plain import check
+from onkel.plan import Plan
+
+BLOCK = 8192  # rows between two moments at which Ctrl-C finds a whole model
+
+
+class Stream(BaseEstimator):
+    """What the three estimators share: the way in, learning in whole blocks, snapshots and files."""
+
+    _model: Model | None = None
+    _task: str
+
+    # --- the way in -------------------------------------------------------------------------------------------------------------
+
+    def _plan(self) -> Plan:
+        names = Plan.__dataclass_fields__.keys() - {"task", "labels"}
+        return Plan(self._task, labels=self._hierarchy()[0], **{name: getattr(self, name) for name in names if hasattr(self, name)})
+
+    def _hierarchy(self) -> tuple[Labels | None, list[Any]]:
+        return None, []
+
+    def _read(self, X: Any, y: Any = None, reset: bool = False) -> tuple[Any, Any]:
+        """X (and y) checked by scikit-learn; objects are left to the user's own kernel."""
+        objects = self._objects(X)
+        if objects is not None:
+            if reset or self._model is None:
+                self.__dict__.pop("n_features_in_", None)
+            return objects, None if y is None else column_or_1d(y, warn=True)
+        options: dict[str, Any] = {"reset": reset, "accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+        if self.missing == "ignore":
+            options |= {"ensure_all_finite": "allow-nan", "accept_sparse": False}
+        if y is None:
+            return validate_data(self, X, **options), None
+        return validate_data(self, X, y, y_numeric=self._task == "reals", **options)
+
+    def _objects(self, X: Any) -> list[Any] | None:
+        if isinstance(self.kernel, str) or not isinstance(as_kernel(self.kernel), Matrix):
+            return None
+        if hasattr(X, "columns") and not all(np.dtype(object) != t for t in np.atleast_1d(np.asarray(X).dtype)):
+            X = list(X.itertuples(index=False, name=None)) if hasattr(X, "itertuples") else X.rows()  # a frame of mixed columns
+        block = read(X, as_kernel(self.kernel))
+        return block.items if isinstance(block, Objects) else None
+
+    def _learn(self, X: Any, y: Any, weight: Any, reset: bool, classes: list[Any] | None = None) -> Self:
+        """Learn checked examples block by block; an error leaves the model as it was, Ctrl-C at the last whole block."""
+        n = rows(X)
+        if weight is not None:
+            weight = _check_sample_weight(weight, X if hasattr(X, "shape") else np.empty((n, 1)), dtype=np.float64)
+            if (weight < 0).any():
+                raise ValueError(f"sample_weight must not be negative; got {weight.min():g}")
+            if not weight.any() and reset:
+                raise ValueError("sample_weight is zero for every example: there is nothing to learn")
+            if not weight.all():  # an example of weight 0 is an example that was not there
+                there = np.flatnonzero(weight)
+                X = [X[i] for i in there] if isinstance(X, list) else X[there]
+                y = Coded(y.names, y.index[there]) if isinstance(y, Coded) else None if y is None else y[there]
+                weight, n = weight[there], len(there)
+        old, before = self.__dict__.get("_model"), self.__dict__.get("_model")
+        work = Model(self._plan(), classes) if reset or before is None else before
+        traces = []
+        try:
+            for start in range(0, n, BLOCK):
+                piece = slice(start, min(n, start + BLOCK))
+                work = work.copy()
+                traces.append((work.learn(X[piece], part(y, piece), None if weight is None else weight[piece]), work.classes))
+                self._model = work
+        except Exception:
+            self._model = old
+            raise
+        self._model = work
+        self.trace_ = work._join(traces) if traces else None
+        return self
+
+    def _alone(self, x: Any) -> Any:
+        """One example as a block of one, checked."""
+        objects = self._objects([x])
+        if objects is not None:
+            return objects
+        row = np.asarray(x)
+        row = np.ascontiguousarray(row, np.float32 if row.dtype in (np.float16, np.float32) else np.float64)
+        if row.ndim != 1 or (self._model is not None and self._model.width not in (0, len(row))):
+            wanted = "" if self._model is None else f", this model was trained with {self._model.width}"
+            raise ValueError(f"x must be one row of numbers; got shape {row.shape}{wanted}")
+        if not (np.isfinite(row) | (np.isnan(row) & (self.missing == "ignore"))).all():
+            raise ValueError(f"x holds NaN or infinity: {x!r:.80}; every value must be finite")
+        return row.reshape(1, -1)
+
+    def _row(self, x: Any) -> Any:
+        """x as the loop wants it, checked, where the model takes single rows; else as it is."""
+        if self._model is None or self._model.shape is None:
+            return x
+        return np.ascontiguousarray(self._alone(x)[0], self._model.dtype)
+
+    def _learn_alone(self, x: Any, y: Any, classes: list[Any] | None = None) -> None:
+        X = self._alone(x)
+        self._learn(X, y, None, self._model is None, classes)
+        if hasattr(X, "shape"):
+            self.n_features_in_ = X.shape[1]
+
+    def _score(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        X, _ = self._read(X)
+        return self._model.score(X)  # type: ignore[union-attr]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._model is not None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.missing != "ignore"
+        tags.input_tags.allow_nan = self.missing == "ignore"
+        return tags
+
+    # --- looking at it, and keeping it -------------------------------------------------------------------------------------------
+
+    @property
+    def learner_(self) -> Any:
+        """The learner, as recipes make them; ``state_`` is its state."""
+        return self._fitted().learner
+
+    @property
+    def state_(self) -> Any:
+        return self._fitted().state
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the model holds; constant once a budget is laid out and gamma is settled."""
+        return 0 if self._model is None else self._model.nbytes
+
+    def _fitted(self) -> Model:
+        if self._model is None:
+            raise AttributeError(f"this {type(self).__name__} has not learned anything yet; call fit, partial_fit or learn_one")
+        return self._model
+
+    def snapshot(self) -> Self:
+        """A copy to score with from other threads while this one goes on learning; costs one copy of the arrays."""
+        check_is_fitted(self)
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._model = self._fitted().copy()
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("trace_", None)  # as long as the last block, and no part of the model
+        return state
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        header: dict[str, Any] = {"params": self.get_params(deep=False), "model": None}
+        header["features"] = {name: getattr(self, name) for name in ("n_features_in_", "feature_names_in_") if hasattr(self, name)}
+        model = self._model
+        if model is not None:
+            header["model"] = {name: getattr(model, name) for name in (*KEPT, "declared")}
+            header["model"]["first"] = None if model.first is None else model.first.plain()
+        return header, {}
+
+    @classmethod
+    def _from_file(cls, header: dict[str, Any], arrays: dict[str, Any], kernels: Any) -> Self:
+        made = cls(**header["params"])
+        for name, value in header["features"].items():
+            setattr(made, name, value)
+        parts = header["model"]
+        if parts is not None:
+            made._model = restored(made._plan(), parts)
+            check(made._model.learner, made._model.state)
+        return made
