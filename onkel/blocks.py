@@ -7,6 +7,9 @@ loops for the rest, the user's own callable for his kernels.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,35 +22,35 @@ from onkel.kernels import Matrix, Pairwise, Product, Sum, as_kernel, loops
 Array = NDArray[Any]
 
 
-def transform(kernel, row, spare, n):
+def transform(kernel, K, r, spare, s, n):
     """The kernel's own transform; only for compiled callers."""
 
 
 @overload(transform)
-def _transform(kernel, row, spare, n):
+def _transform(kernel, K, r, spare, s, n):
     f = kernel.instance_class.transform
-    return lambda kernel, row, spare, n: f(kernel, row, spare, n)
+    return lambda kernel, K, r, spare, s, n: f(kernel, K, r, spare, s, n)
 
 
 @compiled
 def finish_rows(kernel, K):
     """From products, squared distances or absolute differences to kernel values, in place."""
-    spare = np.empty(K.shape[1], K.dtype)
+    spare = np.empty((1, K.shape[1]), K.dtype)
     for i in range(len(K)):
-        transform(kernel, K[i], spare, K.shape[1])
+        transform(kernel, K, i, spare, 0, K.shape[1])
 
 
 @compiled(fastmath=VECTOR)
 def finish_squares(kernel, K, xn, zn):
     """The same from products x.z by way of |x|^2 + |z|^2 - 2 x.z, held at 0 from below."""
     n = K.shape[1]
-    spare = np.empty(n, K.dtype)
+    spare = np.empty((1, n), K.dtype)
     for i in range(len(K)):
-        row, own = K[i], xn[i]
+        own = xn[i]
         for j in range(n):
-            d = own + zn[j] - (row[j] + row[j])
-            row[j] = d if d > 0 else 0
-        transform(kernel, row, spare, n)
+            d = own + zn[j] - (K[i, j] + K[i, j])
+            K[i, j] = d if d > 0 else 0
+        transform(kernel, K, i, spare, 0, n)
 
 
 @compiled(fastmath=VECTOR)
@@ -79,16 +82,54 @@ def norms(X, out):
         out[i] = total
 
 
+@compiled
+def put_rows(data, lengths, slots, fresh, fresh_lengths, rows):
+    for i in range(len(slots)):
+        s, r = slots[i], rows[i]
+        lengths[s] = fresh_lengths[r]
+        for c in range(data.shape[1]):
+            data[s, c] = fresh[r, c]
+
+
 # --- dense rows ------------------------------------------------------------------------------------------------------------------
 
 
-class Rows:
-    """Points as rows of one array."""
+class Workspace:
+    """Buffers that serve one block after the other: fresh pages of memory cost as much as the arithmetic on them."""
 
-    def __init__(self, data: Array):
+    def __init__(self, dtype: Any):
+        self._dtype = dtype
+        self._flat: dict[str, Array] = {}
+
+    def matrix(self, name: str, rows: int, columns: int) -> Array:
+        flat = self._flat.get(name)
+        if flat is None or flat.size < rows * columns:
+            flat = self._flat[name] = np.empty(rows * columns, self._dtype)
+        return flat[: rows * columns].reshape(rows, columns)
+
+
+@contextmanager
+def blas_threads(n: int) -> Iterator[None]:
+    """Hold BLAS to n threads: on small blocks, or on a busy machine, more of them wait for each other."""
+    with _controller().limit(limits=n, user_api="blas"):
+        yield
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+class Rows:
+    """Points as rows of one array, with their squared lengths."""
+
+    def __init__(self, data: Array, lengths: Array | None = None):
         self.data = data
-        self.norms = np.zeros(len(data), data.dtype)
-        norms(data, self.norms)
+        self.norms = np.zeros(len(data), data.dtype) if lengths is None else lengths
+        if lengths is None:
+            norms(data, self.norms)
 
     def __len__(self) -> int:
         return len(self.data)
@@ -106,17 +147,16 @@ class Rows:
         return self.data.dtype
 
     def take(self, index: Any) -> Rows:
-        return Rows(np.ascontiguousarray(self.data[index]))
+        return Rows(self.data[index], self.norms[index])
 
     def empty(self, n: int) -> Rows:
-        return Rows(np.zeros((n, self.width), self.dtype))
+        return Rows(np.zeros((n, self.width), self.dtype), np.zeros(n, self.dtype))
 
     def put(self, slots: Array, block: Rows, rows: Array) -> None:
-        self.data[slots] = block.data[rows]
-        self.norms[slots] = block.norms[rows]
+        put_rows(self.data, self.norms, slots, block.data, block.norms, rows)
 
     def copy(self) -> Rows:
-        return Rows(self.data.copy())
+        return Rows(self.data.copy(), self.norms.copy())
 
     def plain(self) -> Array:
         return self.data
@@ -385,6 +425,8 @@ def read(X: Any, kernel: Any, dtype: Any = None) -> Store:
             )
         kind = np.dtype(dtype or (np.float32 if array.dtype in (np.float16, np.float32) else np.float64))
         values, width = np.ascontiguousarray(array, kind), array.shape[1]
+        if not values.flags.writeable:
+            values = values.copy()  # loops are compiled for arrays that may be written; a second kind would compile them again
         block = Rows(values)
     if len(block) == 0 or width == 0:
         raise ValueError(

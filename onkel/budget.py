@@ -10,7 +10,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from onkel.compiled import compiled, dot
+from onkel.compiled import VECTOR, compiled
 from onkel.layout import (
     BUDGET,
     DA,
@@ -23,7 +23,6 @@ from onkel.layout import (
     MERGE,
     N2,
     NOT_STORED,
-    NUMBERS,
     OLDEST,
     PI,
     PROJECT,
@@ -40,9 +39,10 @@ from onkel.layout import (
     P,
     R,
     T,
+    dot,
     mix,
     padded,
-    vector,
+    place,
 )
 
 DROPS = ("oldest", "smallest", "merge", "project")
@@ -98,46 +98,50 @@ class Budget(NamedTuple):
 # --- the compiled part: making room for a new term -----------------------------------------------------------------------------
 
 
-def as_bits(row):
-    """Floats that are not negative compare like their bits as integers; minima over integers vectorise."""
+def integer(slots):
+    """The integer type as wide as the floats: floats that are not negative compare like their bits, and minima over integers
+    vectorise."""
 
 
-@overload(as_bits)
-def _as_bits(row):
-    if row.dtype.bitwidth == 32:
-        return lambda row: row.view(np.int32)
-    return lambda row: row.view(np.int64)
+@overload(integer)
+def _integer(slots):
+    kind = np.int32 if slots.dtype.bitwidth == 32 else np.int64
+    return lambda slots: kind
 
 
-@compiled
-def weakest(mag, born, n):
+@compiled(melt=True)
+def weakest(keys, row, born, n):
     """The slot of smallest magnitude among the first n, the oldest on ties."""
-    keys = as_bits(mag)
-    low = keys[0]
+    low = keys[row, 0]
     for i in range(1, n):
-        low = min(low, keys[i])
-    best = -1
-    for i in range(n):
-        if keys[i] == low and (best < 0 or born[i] < born[best]):
-            best = i
-    return best
+        low = min(low, keys[row, i])
+    return oldest_of(keys, row, low, born, n)
 
 
-@compiled
-def strongest(merit, born, n):
+@compiled(melt=True)
+def strongest(keys, row, born, n):
     """The slot of largest merit among the first n, the oldest on ties; a negative merit never wins over another."""
-    keys = as_bits(merit)
-    high = keys[0]
+    high = keys[row, 0]
     for i in range(1, n):
-        high = max(high, keys[i])
-    best = -1
+        high = max(high, keys[row, i])
+    return oldest_of(keys, row, high, born, n)
+
+
+@compiled(melt=True)
+def oldest_of(keys, row, key, born, n):
+    """Of the slots with that key the oldest: one pass that vectorises, and a slow one only where there are ties."""
+    many, best = 0, 0
     for i in range(n):
-        if keys[i] == high and (best < 0 or born[i] < born[best]):
-            best = i
+        many += keys[row, i] == key
+        best = max(best, i if keys[row, i] == key else 0)
+    if many > 1:
+        for i in range(n):
+            if keys[row, i] == key and born[i] < born[best]:
+                best = i
     return best
 
 
-@compiled
+@compiled(melt=True)
 def magnitude(slots, m, i):
     top = abs(slots[0, i])
     for z in range(1, m):
@@ -146,96 +150,96 @@ def magnitude(slots, m, i):
 
 
 @compiled
-def evaluate(kappa, i, row, kxx, num, slots, gram, m, adaptive, f, v):
+def evaluate(kappa, i, K, r, kxx, num, slots, gram, m, f, v):
     """f and v at stored point i (-1: the new point), the new term included, from kernel values that are at hand."""
     n = padded(int(num[USED]), slots)
-    near = row[i] if i >= 0 else kxx
-    a, u, raw = vector(num, A, m), vector(num, DA, m), vector(num, RAW, m)
+    near = K[r, i] if i >= 0 else kxx
+    a, u, raw = place(A, m), place(DA, m), place(RAW, m)
+    own = gram[0]
     for z in range(m):
-        raw[z] = (dot(gram[0, i], slots[z], n) if i >= 0 else dot(row, slots[z], n)) + near * a[z]
-    mix(kappa, raw, f)
-    if adaptive:
-        for z in range(m):
-            raw[z] = (dot(gram[0, i], slots[m + z], n) if i >= 0 else dot(row, slots[m + z], n)) + near * u[z]
-        mix(kappa, raw, v)
+        num[raw + z] = (dot(own, i, slots, z, n) if i >= 0 else dot(K, r, slots, z, n)) + near * num[a + z]
+    mix(kappa, num, raw, f, m)
     for z in range(m):
-        v[z] = num[P] * v[z] + num[R] * f[z]
-        f[z] *= num[SCALE]
+        num[raw + z] = (dot(own, i, slots, m + z, n) if i >= 0 else dot(K, r, slots, m + z, n)) + near * num[u + z]
+    mix(kappa, num, raw, v, m)
+    for z in range(m):
+        num[v + z] = num[P] * num[v + z] + num[R] * num[f + z]
+        num[f + z] *= num[SCALE]
 
 
 @compiled
-def coefficients(i, num, slots, m, adaptive, alpha, beta):
+def coefficients(i, num, slots, m, alpha, beta):
     """Coefficients of stored point i (-1: the new point) in f and in v, with all decay."""
     for z in range(m):
-        a = slots[z, i] if i >= 0 else vector(num, A, m)[z]
-        u = (slots[m + z, i] if i >= 0 else vector(num, DA, m)[z]) if adaptive else 0.0
-        alpha[z] = num[SCALE] * a
-        beta[z] = num[P] * u + num[R] * a
+        a = slots[z, i] if i >= 0 else num[place(A, m) + z]
+        u = slots[m + z, i] if i >= 0 else num[place(DA, m) + z]
+        num[alpha + z] = num[SCALE] * a
+        num[beta + z] = num[P] * u + num[R] * a
 
 
 @compiled
-def repair(kappa, j, n, c, residual, row, kxx, num, slots, gram, m):
+def repair(kappa, j, n, c, residual, K, r, kxx, num, slots, gram, m):
     """<f, v> and |f|^2 after the term j gives way to c times point n: f loses alpha_j r, r = k(x_j, .) - c k(x_n, .).
 
     ``residual`` is |r|^2.  With f, v before the change:  <f, v> -= alpha.(v(x_j) - c v(x_n)) + beta.(f(x_j) - c f(x_n)) -
     alpha' kappa beta |r|^2,  |f|^2 likewise.  c = 0 is the plain removal of [V] sec. 5.5.
     """
-    f, v, fn, vn = vector(num, FO, m), vector(num, VO, m), vector(num, FN, m), vector(num, VN, m)
-    evaluate(kappa, j, row, kxx, num, slots, gram, m, True, f, v)
+    f, v, alpha, beta, mixed = place(FO, m), place(VO, m), place(FN, m), place(VN, m), place(RAW, m)
+    evaluate(kappa, j, K, r, kxx, num, slots, gram, m, f, v)
     if c != 0.0:
-        evaluate(kappa, n, row, kxx, num, slots, gram, m, True, fn, vn)
+        evaluate(kappa, n, K, r, kxx, num, slots, gram, m, alpha, beta)
         for z in range(m):
-            f[z] -= c * fn[z]
-            v[z] -= c * vn[z]
-    alpha, beta = fn, vn
-    coefficients(j, num, slots, m, True, alpha, beta)
-    mixed = vector(num, RAW, m)
-    mix(kappa, beta, mixed)
+            num[f + z] -= c * num[alpha + z]
+            num[v + z] -= c * num[beta + z]
+    coefficients(j, num, slots, m, alpha, beta)
+    mix(kappa, num, beta, mixed, m)
     for z in range(m):
-        num[PI] -= alpha[z] * v[z] + beta[z] * f[z] - residual * alpha[z] * mixed[z]
-    mix(kappa, alpha, mixed)
+        al, be = num[alpha + z], num[beta + z]
+        num[PI] -= al * num[v + z] + be * num[f + z] - residual * al * num[mixed + z]
+    mix(kappa, num, alpha, mixed, m)
     for z in range(m):
-        num[N2] -= 2.0 * alpha[z] * f[z] - residual * alpha[z] * mixed[z]
+        num[N2] -= num[alpha + z] * (2.0 * num[f + z] - residual * num[mixed + z])
 
 
 @compiled
 def add_term(i, j, c, num, slots, m, base):
     """Point i takes c times the coefficients of point j; -1 is the new point, whose coefficients wait in num."""
-    fresh = num[NUMBERS:]
     for z in range(base):
         # rows m.. of slots (the trace) pair with the vector DA, rows 0..m-1 with A
-        cell = (A * m + z) if z < m else (DA * m + z - m)
-        amount = c * (slots[z, j] if j >= 0 else fresh[cell])
+        cell = place(A, m) + z if z < m else place(DA, m) + z - m
+        amount = c * (slots[z, j] if j >= 0 else num[cell])
         if i >= 0:
             slots[z, i] += amount
         else:
-            fresh[cell] += amount
+            num[cell] += amount
     if i >= 0:
         slots[base + MAG, i] = magnitude(slots, m, i)
 
 
 @compiled
-def merge(kappa, j, row, kxx, rule, num, slots, born, gram, m, base):
+def merge(kappa, j, K, r, kxx, rule, num, slots, keys, born, gram, m, base):
     """Project term j (-1: the new one) on the one remaining point that leaves the least behind: largest k_nj^2 / k_nn."""
     n = int(num[N])
-    merit, own = slots[base + SPARE], slots[base + KXX]
-    for i in range(n):
-        k = gram[0, j, i] if j >= 0 else row[i]
-        merit[i] = k * k / own[i] if own[i] > 0 else 0.0
+    merit, own = base + SPARE, base + KXX
     if j >= 0:
-        merit[j] = -1.0
+        for i in range(n):
+            slots[merit, i] = gram[0, j, i] * gram[0, j, i] / slots[own, i] if slots[own, i] > 0 else 0.0
+        slots[merit, j] = -1.0
+    else:
+        for i in range(n):
+            slots[merit, i] = K[r, i] * K[r, i] / slots[own, i] if slots[own, i] > 0 else 0.0
     target = -1
     if j < 0 or n > 1:
-        target = strongest(merit, born, n)
-    if j >= 0 and kxx > 0 and (target < 0 or merit.dtype.type(row[j] * row[j] / kxx) > merit[target]):
+        target = strongest(keys, merit, born, n)
+    if j >= 0 and kxx > 0 and (target < 0 or slots.dtype.type(K[r, j] * K[r, j] / kxx) > slots[merit, target]):
         target = -1  # the youngest wins only outright
-    k = row[max(j, target)] if j < 0 or target < 0 else gram[0, j, target]
-    k_target = own[target] if target >= 0 else kxx
+    k = K[r, max(j, target)] if j < 0 or target < 0 else gram[0, j, target]
+    k_target = slots[own, target] if target >= 0 else kxx
     if k_target > 0.0:
         c = float(k) / float(k_target)
         if base > m and rule[REPAIR] != 0.0:
-            k_j = own[j] if j >= 0 else kxx
-            repair(kappa, j, target, c, float(k_j) - c * float(k), row, kxx, num, slots, gram, m)
+            k_j = slots[own, j] if j >= 0 else kxx
+            repair(kappa, j, target, c, float(k_j) - c * float(k), K, r, kxx, num, slots, gram, m)
         add_term(target, j, c, num, slots, m, base)
 
 
@@ -261,8 +265,18 @@ def refresh(num, gram, n, ridge):
     num[STALE] = 2.0 * n
 
 
+@compiled(fastmath=VECTOR)
+def times(M, x, n, out):
+    """out = M x."""
+    for i in range(n):
+        total = 0.0
+        for j in range(n):
+            total += M[i, j] * x[j]
+        out[i] = total
+
+
 @compiled
-def project(kappa, j, row, kxx, rule, num, slots, gram, m, base):
+def project(kappa, j, row, r, kxx, rule, num, slots, gram, m, base):
     """Project term j (-1: the new one) on the span of all the others; returns the slot that is free, -1 if the new one went.
 
     With Q the inverse Gram matrix of the stored points, w = Q k and s = kxx - k.w the new point's distance from their span:
@@ -276,16 +290,18 @@ def project(kappa, j, row, kxx, rule, num, slots, gram, m, base):
     if num[STALE] <= 0.0:
         refresh(num, gram, n, exactness)
     num[STALE] -= 1.0
-    k, w, c, left = np.empty(n), np.empty(n), np.empty(n + 1), np.empty(n + 1)
+    k, w, c, left, move = np.empty(n), np.empty(n), np.empty(n + 1), np.empty(n), np.empty(n)
     for i in range(n):
-        k[i] = row[i]
+        k[i] = row[r, i]
+    times(Q, k, n, w)
+    times(K, w, n, left)
     for i in range(n):
-        w[i] = dot(Q[i], k, n)
+        left[i] = k[i] - left[i]
+    times(Q, left, n, move)
+    s = float(kxx)
     for i in range(n):
-        left[i] = k[i] - dot(K[i], w, n)
-    for i in range(n):
-        c[i] = w[i] + dot(Q[i], left, n)
-    s = float(kxx) - dot(k, c, n)
+        c[i] = w[i] + move[i]
+        s -= k[i] * c[i]
     if j < 0 or s <= 10.0 * exactness * max(float(kxx), 1e-300):
         j, own = -1, max(s, 0.0)
         c[n] = 0.0
@@ -295,34 +311,36 @@ def project(kappa, j, row, kxx, rule, num, slots, gram, m, base):
             q[i] = Q[i, j] + w[i] * w[j] / s
         q_new, pivot = -w[j] / s, q[j]
         for i in range(n):
+            up, down = w[i] / s, q[i] / pivot
             for l in range(n):
-                Q[i, l] += w[i] * w[l] / s - q[i] * q[l] / pivot
+                Q[i, l] += up * w[l] - down * q[l]
         for i in range(n):
             Q[i, j] = Q[j, i] = -w[i] / s - q_new * q[i] / pivot
         Q[j, j] = 1.0 / s - q_new * q_new / pivot
         # c over the remaining points, the new one standing in slot j; one refinement against the true Gram matrix
-        for i in range(n):
-            c[i] = -q[i] / pivot
-        c[j] = -q_new / pivot
         k_j = K[j].copy()
         for i in range(n):
+            c[i] = -q[i] / pivot
             K[i, j] = K[j, i] = k[i]
+        c[j] = -q_new / pivot
         K[j, j] = kxx
         k_j[j] = k[j]  # k(x_j, x_new), seen from the slot's new owner
+        times(K, c, n, left)
         for i in range(n):
-            left[i] = k_j[i] - dot(K[i], c, n)
+            left[i] = k_j[i] - left[i]
+        times(Q, left, n, move)
         for i in range(n):
-            c[i] += dot(Q[i], left, n)
+            c[i] += move[i]
         own = 1.0 / pivot
         c[n] = c[j]
         c[j] = 0.0
     if base > m and rule[REPAIR] != 0.0:  # f = f' + alpha r with f' orthogonal to r
-        alpha, beta, mixed = vector(num, FO, m), vector(num, VO, m), vector(num, RAW, m)
-        coefficients(j, num, slots, m, True, alpha, beta)
-        mix(kappa, alpha, mixed)
+        alpha, beta, mixed = place(FO, m), place(VO, m), place(RAW, m)
+        coefficients(j, num, slots, m, alpha, beta)
+        mix(kappa, num, alpha, mixed, m)
         for z in range(m):
-            num[PI] -= own * mixed[z] * beta[z]
-            num[N2] -= own * mixed[z] * alpha[z]
+            num[PI] -= own * num[mixed + z] * num[beta + z]
+            num[N2] -= own * num[mixed + z] * num[alpha + z]
     for i in range(n):
         if i != j:
             add_term(i, j, c[i], num, slots, m, base)
@@ -332,62 +350,65 @@ def project(kappa, j, row, kxx, rule, num, slots, gram, m, base):
 
 
 @compiled
-def drop_oldest(kappa, row, kxx, rule, num, slots, born, gram, m, base):
+def drop_oldest(kappa, K, r, kxx, rule, num, slots, born, gram, m, base):
     head = int(num[HEAD])
     if base > m and rule[REPAIR] != 0.0 and gram.shape[0] > 0:
-        repair(kappa, head, head, 0.0, float(slots[base + KXX, head]), row, kxx, num, slots, gram, m)
+        repair(kappa, head, head, 0.0, float(slots[base + KXX, head]), K, r, kxx, num, slots, gram, m)
     for z in range(base + 1):
         slots[z, head] = 0.0
     born[head] = -1
-    num[HEAD] = (head + 1) % slots.shape[1]
+    head += 1
+    num[HEAD] = head if head < slots.shape[1] else 0
     num[N] -= 1.0
 
 
-@compiled
-def insert(kappa, row, kxx, rule, num, slots, born, gram, m, base):
+@compiled(melt=True)
+def insert(kappa, K, r, kxx, rule, num, slots, keys, born, gram, m, base):
     """Make room for the new term, whose coefficients wait in num, and store it; returns its slot, or NOT_STORED."""
-    a, u = vector(num, A, m), vector(num, DA, m)
+    a, u = place(A, m), place(DA, m)
+    size = 0.0
     for z in range(m):
-        a[z] /= num[SCALE]
-        u[z] = (u[z] - num[R] * a[z]) / num[P] if base > m else 0.0
+        num[a + z] /= num[SCALE]
+        num[u + z] = (num[u + z] - num[R] * num[a + z]) / num[P] if base > m else 0.0
+        size = max(size, abs(num[a + z]))
     n, drop = int(num[N]), int(rule[DROP])
     if drop == OLDEST:
         if n >= rule[BUDGET]:
-            drop_oldest(kappa, row, kxx, rule, num, slots, born, gram, m, base)
+            drop_oldest(kappa, K, r, kxx, rule, num, slots, born, gram, m, base)
             n -= 1
-        slot = (int(num[HEAD]) + n) % slots.shape[1]
+        slot = int(num[HEAD]) + n
+        if slot >= slots.shape[1]:
+            slot -= slots.shape[1]
         num[N] = n + 1.0
     elif n < rule[BUDGET]:
         slot = n
         num[N] = n + 1.0
     else:
-        size = 0.0
-        for z in range(m):
-            size = max(size, abs(a[z]))
-        slot = weakest(slots[base + MAG], born, n)
+        slot = weakest(keys, base + MAG, born, n)
         if slots.dtype.type(size) < slots[base + MAG, slot]:
             slot = NOT_STORED
         if drop == MERGE:
-            merge(kappa, slot, row, kxx, rule, num, slots, born, gram, m, base)
+            merge(kappa, slot, K, r, kxx, rule, num, slots, keys, born, gram, m, base)
         elif drop == PROJECT:
-            slot = project(kappa, slot, row, kxx, rule, num, slots, gram, m, base)
+            slot = project(kappa, slot, K, r, kxx, rule, num, slots, gram, m, base)
         elif base > m and rule[REPAIR] != 0.0:
             own = slots[base + KXX, slot] if slot >= 0 else kxx
-            repair(kappa, slot, slot, 0.0, float(own), row, kxx, num, slots, gram, m)
+            repair(kappa, slot, slot, 0.0, float(own), K, r, kxx, num, slots, gram, m)
         if slot < 0:
             return NOT_STORED
     for z in range(m):
-        slots[z, slot] = a[z]
+        slots[z, slot] = num[a + z]
         if base > m:
-            slots[m + z, slot] = u[z]
+            slots[m + z, slot] = num[u + z]
     slots[base + MAG, slot] = magnitude(slots, m, slot)
     slots[base + KXX, slot] = kxx
     born[slot] = int(num[T])
     num[USED] = max(num[USED], slot + 1.0)
     if gram.shape[0] > 0:
         for i in range(int(num[USED])):
-            gram[0, slot, i] = row[i]
-            gram[0, i, slot] = row[i]
+            gram[0, slot, i] = K[r, i]
+        for i in range(int(num[USED])):
+            gram[0, i, slot] = K[r, i]
         gram[0, slot, slot] = kxx
     return slot
 

@@ -66,11 +66,11 @@ class RBF(_Algebra, _RBF):
     def __new__(cls, sigma: float = 1.0) -> RBF:
         return super().__new__(cls, _number("RBF", "sigma", sigma))
 
-    @compiled(fastmath=VECTOR)
-    def transform(kernel, row, spare, n):
-        g = row.dtype.type(-0.5 / (kernel.sigma * kernel.sigma))
+    @compiled(fastmath=VECTOR, melt=True)
+    def transform(kernel, K, r, spare, s, n):
+        g = K.dtype.type(-0.5 / (kernel.sigma * kernel.sigma))
         for i in range(n):
-            row[i] = exp(g * row[i])
+            K[r, i] = exp(g * K[r, i])
 
 
 class _Laplacian(NamedTuple):
@@ -86,11 +86,11 @@ class Laplacian(_Algebra, _Laplacian):
     def __new__(cls, sigma: float = 1.0) -> Laplacian:
         return super().__new__(cls, _number("Laplacian", "sigma", sigma))
 
-    @compiled(fastmath=VECTOR)
-    def transform(kernel, row, spare, n):
-        g = row.dtype.type(-1.0 / kernel.sigma)
+    @compiled(fastmath=VECTOR, melt=True)
+    def transform(kernel, K, r, spare, s, n):
+        g = K.dtype.type(-1.0 / kernel.sigma)
         for i in range(n):
-            row[i] = exp(g * row[i])
+            K[r, i] = exp(g * K[r, i])
 
 
 class _Matern(NamedTuple):
@@ -110,15 +110,15 @@ class Matern(_Algebra, _Matern):
             raise ValueError(f"Matern: nu must be 0.5, 1.5 or 2.5; got {nu!r}")
         return super().__new__(cls, _number("Matern", "sigma", sigma), float(nu))
 
-    @compiled(fastmath=VECTOR)
-    def transform(kernel, row, spare, n):
-        number = row.dtype.type
+    @compiled(fastmath=VECTOR, melt=True)
+    def transform(kernel, K, r, spare, s, n):
+        number = K.dtype.type
         c = number(math.sqrt(2.0 * kernel.nu) / kernel.sigma)
         first = number(0.0 if kernel.nu < 1.0 else 1.0)
         second = number(1.0 / 3.0 if kernel.nu > 2.0 else 0.0)
         for i in range(n):
-            u = c * np.sqrt(row[i])
-            row[i] = (number(1.0) + first * u + second * u * u) * exp(-u)
+            u = c * np.sqrt(K[r, i])
+            K[r, i] = (number(1.0) + first * u + second * u * u) * exp(-u)
 
 
 class _Polynomial(NamedTuple):
@@ -142,24 +142,24 @@ class Polynomial(_Algebra, _Polynomial):
             raise ValueError(f"Polynomial: coef0 must not be negative (the kernel would be indefinite); got {coef0!r}")
         return super().__new__(cls, int(degree), gamma, coef0)
 
-    @compiled(fastmath=VECTOR)
-    def transform(kernel, row, spare, n):
-        g = row.dtype.type(kernel.gamma)
-        c = row.dtype.type(kernel.coef0)
+    @compiled(fastmath=VECTOR, melt=True)
+    def transform(kernel, K, r, spare, s, n):
+        g = K.dtype.type(kernel.gamma)
+        c = K.dtype.type(kernel.coef0)
         for i in range(n):
-            row[i] = g * row[i] + c
+            K[r, i] = g * K[r, i] + c
         left = kernel.degree - 1
         if left > 0:
             for i in range(n):
-                spare[i] = row[i]
+                spare[s, i] = K[r, i]
         while left > 0:  # by squaring, whole rows at a time, so that each pass vectorises
             if left & 1:
                 for i in range(n):
-                    row[i] *= spare[i]
+                    K[r, i] *= spare[s, i]
             left >>= 1
             if left > 0:
                 for i in range(n):
-                    spare[i] *= spare[i]
+                    spare[s, i] *= spare[s, i]
 
 
 class Linear(_Algebra, NamedTuple("_Linear", [])):
@@ -168,8 +168,8 @@ class Linear(_Algebra, NamedTuple("_Linear", [])):
     __slots__ = ()
     geometry = "product"
 
-    @compiled
-    def transform(kernel, row, spare, n):
+    @compiled(melt=True)
+    def transform(kernel, K, r, spare, s, n):
         pass
 
 
@@ -278,113 +278,127 @@ def is_direct(k: Any) -> bool:
 # --- rows inside the hot loop: points stand in columns, so that SIMD runs over the points ---------------------------------
 
 
-@compiled(fastmath=VECTOR)
-def _squares(points, x, n, out):
-    d = x.size
-    zero = out.dtype.type(0)
-    for i in range(n):
-        out[i] = zero
-    j = 0
-    while j + 4 <= d:  # four features a pass: out is loaded and stored once for them
-        a, b, c, e = points[j], points[j + 1], points[j + 2], points[j + 3]
-        xa, xb, xc, xe = x[j], x[j + 1], x[j + 2], x[j + 3]
+@compiled(fastmath=VECTOR, melt=True)
+def _squares(slots, first, X, t, n, out, row):
+    d = X.shape[1]
+    j = d % 4
+    p = first
+    if j == 0:
         for i in range(n):
-            out[i] += (a[i] - xa) ** 2 + (b[i] - xb) ** 2 + ((c[i] - xc) ** 2 + (e[i] - xe) ** 2)
+            out[row, i] = 0
+    elif j == 1:
+        xa = X[t, 0]
+        for i in range(n):
+            out[row, i] = (slots[p, i] - xa) ** 2
+    elif j == 2:
+        xa, xb = X[t, 0], X[t, 1]
+        for i in range(n):
+            out[row, i] = (slots[p, i] - xa) ** 2 + (slots[p + 1, i] - xb) ** 2
+    else:
+        xa, xb, xc = X[t, 0], X[t, 1], X[t, 2]
+        for i in range(n):
+            out[row, i] = (slots[p, i] - xa) ** 2 + (slots[p + 1, i] - xb) ** 2 + (slots[p + 2, i] - xc) ** 2
+    while j < d:  # four features a pass: out is loaded and stored once for them
+        p = first + j
+        xa, xb, xc, xe = X[t, j], X[t, j + 1], X[t, j + 2], X[t, j + 3]
+        for i in range(n):
+            low = (slots[p, i] - xa) ** 2 + (slots[p + 1, i] - xb) ** 2
+            out[row, i] += low + ((slots[p + 2, i] - xc) ** 2 + (slots[p + 3, i] - xe) ** 2)
         j += 4
-    while j < d:
-        a, xa = points[j], x[j]
-        for i in range(n):
-            out[i] += (a[i] - xa) ** 2
-        j += 1
 
 
-@compiled(fastmath=VECTOR)
-def _absolutes(points, x, n, out):
+@compiled(fastmath=VECTOR, melt=True)
+def _absolutes(slots, first, X, t, n, out, row):
     for i in range(n):
-        out[i] = out.dtype.type(0)
-    for j in range(x.size):
-        a, xa = points[j], x[j]
+        out[row, i] = 0
+    for j in range(X.shape[1]):
+        xa = X[t, j]
         for i in range(n):
-            out[i] += abs(a[i] - xa)
+            out[row, i] += abs(slots[first + j, i] - xa)
 
 
-@compiled(fastmath=VECTOR)
-def _products(points, x, n, out):
-    d = x.size
+@compiled(fastmath=VECTOR, melt=True)
+def _products(slots, first, X, t, n, out, row):
     for i in range(n):
-        out[i] = out.dtype.type(0)
+        out[row, i] = 0
+    d = X.shape[1]
     j = 0
     while j + 4 <= d:
-        a, b, c, e = points[j], points[j + 1], points[j + 2], points[j + 3]
-        xa, xb, xc, xe = x[j], x[j + 1], x[j + 2], x[j + 3]
+        p = first + j
+        xa, xb, xc, xe = X[t, j], X[t, j + 1], X[t, j + 2], X[t, j + 3]
         for i in range(n):
-            out[i] += a[i] * xa + b[i] * xb + (c[i] * xc + e[i] * xe)
+            low = slots[p, i] * xa + slots[p + 1, i] * xb
+            out[row, i] += low + (slots[p + 2, i] * xc + slots[p + 3, i] * xe)
         j += 4
     while j < d:
-        a, xa = points[j], x[j]
+        xa = X[t, j]
         for i in range(n):
-            out[i] += a[i] * xa
+            out[row, i] += slots[first + j, i] * xa
         j += 1
-
-
-@compiled
-def _no_loop(points, x, n, out):
-    pass
 
 
 _GEOMETRY = {"square": _squares, "absolute": _absolutes, "product": _products}
 
 
-def fill(kernel: Any, points: Array, x: Array, n: int, row: Array, spare: Array) -> None:
-    """row[i] = k(point i, x) for the first n points; ``spare`` is a second row to work in.  Only for compiled callers."""
+def fill(kernel: Any, slots: Array, first: int, X: Array, t: int, n: int, out: Array, row: int) -> None:
+    """out[row, i] = k(point i, X[t]) for the first n points, which stand in columns from row ``first`` of slots.
+
+    The row of ``out`` behind it is room to work in.  Only for compiled callers.
+    """
     raise TypeError("fill is called from compiled code only")
 
 
 @overload(fill)
-def _fill(kernel, points, x, n, row, spare):
+def _fill(kernel, slots, first, X, t, n, out, row):
     cls = kernel.instance_class
     if cls is Sum or cls is Product:
         adding = cls is Sum
-
-        def both(kernel, points, x, n, row, spare):
-            first = np.empty_like(row)
-            fill(kernel.left, points, x, n, first, spare)
-            fill(kernel.right, points, x, n, row, spare)
-            for i in range(n):
-                row[i] = row[i] + first[i] if adding else row[i] * first[i]
-
-        return both
+        return lambda kernel, slots, first, X, t, n, out, row: _both(kernel, adding, slots, first, X, t, n, out, row)
     look, transform = _GEOMETRY[cls.geometry], cls.transform
 
-    def leaf(kernel, points, x, n, row, spare):
-        look(points, x, n, row)
-        transform(kernel, row, spare, n)
+    def leaf(kernel, slots, first, X, t, n, out, row):
+        look(slots, first, X, t, n, out, row)
+        transform(kernel, out, row, out, row + 1, n)
 
     return leaf
 
 
-def self_value(kernel: Any, x: Array, spare: Array) -> float:
-    """k(x, x), exactly 1 for the kernels of a distance.  ``spare`` has two cells to work in.  Only for compiled callers."""
+@compiled
+def _both(kernel, adding, slots, first, X, t, n, out, row):
+    """Its own function, since it allocates and entry points that only borrow may not."""
+    left = np.empty((2, n), out.dtype)
+    fill(kernel.left, slots, first, X, t, n, left, 0)
+    fill(kernel.right, slots, first, X, t, n, out, row)
+    for i in range(n):
+        out[row, i] = out[row, i] + left[0, i] if adding else out[row, i] * left[0, i]
+
+
+def self_value(kernel: Any, X: Array, t: int, spare: Array, row: int) -> Any:
+    """k(x, x) of x = X[t], exactly 1 for the kernels of a distance; spare[row, 0] and spare[row + 1, 0] are room to work in."""
     raise TypeError("self_value is called from compiled code only")
 
 
 @overload(self_value)
-def _self_value(kernel, x, spare):
+def _self_value(kernel, X, t, spare, row):
     cls = kernel.instance_class
-    if cls is Sum:
-        return lambda kernel, x, spare: self_value(kernel.left, x, spare) + self_value(kernel.right, x, spare)
-    if cls is Product:
-        return lambda kernel, x, spare: self_value(kernel.left, x, spare) * self_value(kernel.right, x, spare)
+    if cls is Sum or cls is Product:
+        adding = cls is Sum
+
+        def both(kernel, X, t, spare, row):
+            left, right = self_value(kernel.left, X, t, spare, row), self_value(kernel.right, X, t, spare, row)
+            return left + right if adding else left * right
+
+        return both
     if cls.geometry != "product":
-        return lambda kernel, x, spare: spare.dtype.type(1)
+        return lambda kernel, X, t, spare, row: spare.dtype.type(1)
     transform = cls.transform
 
-    def product(kernel, x, spare):
+    def product(kernel, X, t, spare, row):
         total = spare.dtype.type(0)
-        for j in range(x.size):
-            total += x[j] * x[j]
-        spare[0] = total
-        transform(kernel, spare, spare[1:], 1)
-        return spare[0]
+        for j in range(X.shape[1]):
+            total += X[t, j] * X[t, j]
+        spare[row, 0] = total
+        transform(kernel, spare, row, spare, row + 1, 1)
+        return spare[row, 0]
 
     return product

@@ -50,7 +50,6 @@ class Labels(_Labels):
         lowest = float(np.linalg.eigvalsh(kappa)[0])
         if lowest < -1e-9 * max(1.0, float(np.abs(kappa).max())):
             raise ValueError(f"Labels: kernel must be positive semi-definite; its lowest eigenvalue is {lowest:.3g}")
-        delta.flags.writeable = kappa.flags.writeable = False
         return super().__new__(cls, delta, kappa, bool(np.array_equal(kappa, np.eye(len(kappa)))))
 
     @staticmethod

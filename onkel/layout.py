@@ -1,7 +1,7 @@
 """Where things stand in the arrays that the hot loop works on.
 
 ``slots`` has one column per stored point: m rows of coefficients, m rows of the trace's (adaptive steps only), then the rows
-MAG (largest |coefficient|), KXX (k(x, x)), two rows to work in, and, where the loop computes kernel values itself, the points.
+MAG (largest |coefficient|), KXX (k(x, x)), three rows to work in, and, where the loop computes kernel values itself, the points.
 Decay is one scalar: a coefficient is ``num[SCALE] * slots[z, i]``, the trace's is ``num[P] * u + num[R] * slots[z, i]``.
 Free slots have coefficient 0, so that sums run over whole vectors without asking.
 ``rule`` is what a learner never changes, ``num`` what changes and is not per point, followed by vectors of length m.
@@ -9,7 +9,7 @@ Free slots have coefficient 0, so that sums run over whole vectors without askin
 
 from __future__ import annotations
 
-from onkel.compiled import compiled
+from onkel.compiled import VECTOR, compiled
 
 (
     STEP,
@@ -37,34 +37,51 @@ T, N, USED, HEAD, SCALE, THETA, ETA, ETA_THETA, V_THETA, PI, N2, P, R, COUNT, ST
 B, ETA_B, V_B, RAW, F, S, V, XI, A, DA, Z, DZ, FO, VO, FN, VN, VECTORS = range(17)
 KEPT_VECTORS = 3  # B, ETA_B, V_B belong to the state, the others are room to work in
 
-MAG, KXX, WORK, SPARE, AUX = range(5)  # rows of slots behind the coefficients
+MAG, KXX, WORK, SPARE, CELLS, AUX = range(6)  # rows of slots behind the coefficients
 
 LOSS, MISTAKE, ETA_USED, THETA_AFTER, SIZE, TRACE = range(6)  # columns of a trace row behind the m scores
+
+CALL = 4  # cells at the end of num through which a single example comes in: y, eta, weight, reach back
 
 NOT_STORED, NOT_FINITE, NOT_CONVEX = -1, -2, -3
 LANES = 16
 
 
-@compiled
-def vector(num, which, m):
-    """One of the vectors behind the numbers."""
-    start = NUMBERS + which * m
-    return num[start : start + m]
+# Views of arrays are not free in compiled code (each counts references, atomically), so the functions below and their callers
+# pass an array together with the place that is meant.
 
 
-@compiled
+@compiled(melt=True)
+def place(which, m):
+    """Where one of the vectors behind the numbers begins."""
+    return NUMBERS + which * m
+
+
+@compiled(melt=True)
 def padded(n, slots):
     """n slots in whole SIMD vectors."""
     return min(slots.shape[1], (n + LANES - 1) // LANES * LANES)
 
 
-@compiled
-def mix(kappa, raw, out):
-    """out = kappa raw, from sums of coefficients to scores of related labels; an empty kappa stands for the identity."""
-    for z in range(raw.size):
-        out[z] = raw[z]
+@compiled(fastmath=VECTOR, melt=True)
+def dot(a, i, b, j, n):
+    """sum of a[i, :n] b[j, :n], in the arrays' precision."""
+    total = b.dtype.type(0)
+    for k in range(n):
+        total += a[i, k] * b[j, k]
+    return total
+
+
+@compiled(melt=True)
+def mix(kappa, num, source, target, m):
+    """target = kappa source for two vectors in num: from sums of coefficients to scores of related labels.
+
+    An empty kappa stands for the identity.
+    """
+    for z in range(m):
+        num[target + z] = num[source + z]
     if kappa.size > 0:
-        for z in range(raw.size):
-            out[z] = 0.0
-            for w in range(raw.size):
-                out[z] += kappa[z, w] * raw[w]
+        for z in range(m):
+            num[target + z] = 0.0
+            for w in range(m):
+                num[target + z] += kappa[z, w] * num[source + w]

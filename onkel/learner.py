@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from onkel import layout as at
 from onkel import scan
-from onkel.blocks import Array, Objects, Rows, Store, diagonal, evaluate, read
+from onkel.blocks import Array, Objects, Rows, Store, Workspace, blas_threads, diagonal, evaluate, read
 from onkel.budget import DROPS, Budget
+from onkel.compiled import bound
 from onkel.kernels import as_kernel, is_direct
 from onkel.losses import Hinge, Novelty, Softmax, Structured, User
 from onkel.steps import Adaptive, Alma, Explicit, Implicit, Step, etas, number, small_enough
@@ -49,6 +50,9 @@ class State:
     gram: Array = field(default_factory=lambda: np.zeros((0, 0, 0)))
     store: Store | None = None
     width: int = 0  # features; 0 before the first example, -1 for objects
+    learn_one: Any = field(default=None, repr=False)  # short ways into the loop, bound to these arrays when first taken
+    score_one: Any = field(default=None, repr=False)
+    best_one: Any = field(default=None, repr=False)
 
     @property
     def t(self) -> int:
@@ -102,6 +106,9 @@ class State:
         store = None if self.store is None else self.store.copy()
         arrays = (a.copy() for a in (self.num, self.slots, self.born, self.gram))
         return State(self.m, self.base, self.scalar, *arrays, store, self.width)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "learn_one": None, "score_one": None, "best_one": None}
 
     def __repr__(self) -> str:
         return f"State(t={self.t}, size={self.size})"
@@ -225,20 +232,28 @@ class Learner:
             num[at.THETA] = self._rule[at.ALMA_MARGIN]
         return State(m, base, self._scalar, num)
 
-    def learn(self, state: State, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[State, Trace]:
+    def learn(self, state: State, X: Any, y: Any = None, sample_weight: Any = None, *, threads: int = 1) -> tuple[State, Trace]:
         """Learn the examples one after the other; the given state stays as it was.
 
-        y holds +1 and -1, real numbers or class codes 0 .. m-1, as the loss asks; None for novelty.
+        y holds +1 and -1, real numbers or class codes 0 .. m-1, as the loss asks; None for novelty.  ``threads`` is for the
+        matrix products of large budgets.
         """
         block = self.read(X, state)
         targets = self.targets(y, len(block))
         weight = None if sample_weight is None else _weights(sample_weight, len(block))
         state = state.copy()
-        return state, self.advance(state, block, targets, weight)
+        if state.store is None and len(block) < 64:
+            return state, self.advance(state, block, targets, weight)
+        with blas_threads(threads):
+            return state, self.advance(state, block, targets, weight)
 
-    def score(self, state: State, X: Any) -> Array:
+    def score(self, state: State, X: Any, *, threads: int = 1) -> Array:
         """f(x) + b of each row of X: (n,), or (n, m) for labels.  Never changes the state."""
-        return self.score_block(state, self.read(X, state))
+        block = self.read(X, state)
+        if state.store is None:
+            return self.score_block(state, block)
+        with blas_threads(threads):
+            return self.score_block(state, block)
 
     # --- behind the doors: no checks from here on ---------------------------------------------------------------------------------
 
@@ -261,7 +276,7 @@ class Learner:
         if y is None:
             raise ValueError(f"y is missing: {type(self.loss).__name__} needs a target for each example")
         try:
-            targets = np.asarray(y, dtype=np.float64)
+            targets = np.array(y, dtype=np.float64)  # a copy: the loop is compiled for arrays that may be written
         except (TypeError, ValueError):
             raise ValueError(f"y must be numbers: {_TARGETS[kind]}; got {y!r:.80}") from None
         if targets.shape != (n,):
@@ -282,16 +297,16 @@ class Learner:
     def advance(self, state: State, block: Store, y: NDArray[np.float64], weight: Any = None) -> Trace:
         """Learn a block in place."""
         n = len(block)
-        rule = self._rule
         pace = self._pace(state.t, n, weight)
         traces = np.empty((n, state.m + at.TRACE))
+        room = Workspace(block.dtype)
         start = state.t
         done = 0
         while done < n:
             size = min(n - done, self._settle(state, block))
             part = slice(done, done + size)
             run = self._direct if state.store is None else self._rows
-            code = run(state, block, part, y[part], pace[part], rule, traces[part])
+            code = run(state, block, part, y[part], pace[part], traces[part], room)
             if code < 0:
                 raise _failure(code, state.t - start, self)
             done += size
@@ -311,58 +326,81 @@ class Learner:
             size.astype(np.int64),
         )
 
-    def _loop(self) -> Any:
-        return scan.scan_once if isinstance(self.loss, User) else scan.scan
+    @cached_property
+    def _loops(self) -> dict[Any, Any]:
+        return {}
 
-    def _direct(self, state: State, block: Any, part: slice, y: Array, pace: Array, rule: Array, traces: Array) -> int:
+    def _loop(self, kernel: Any, state: State, *arrays: Array) -> int:
+        """The hot loop, compiled for these types when they first come and called without looking at them afterwards."""
+        arguments = (*arrays[:5], self._rule, state.num, state.slots, state.born, state.gram, *arrays[5:])
+        key = (kernel is self.kernel, state.slots.dtype, state.gram.dtype)
+        if key not in self._loops:
+            loop = scan.scan_once if isinstance(self.loss, User) else scan.scan
+            self._loops[key] = bound(loop, (self.loss, self._kappa, kernel), arguments)
+        return int(self._loops[key](*arguments))
+
+    def _direct(self, state: State, block: Any, part: slice, y: Array, pace: Array, traces: Array, room: Workspace) -> int:
         """Rows computed in the loop."""
-        none, nowhere = state.slots[:0], state.born[:0]
-        return int(
-            self._loop()(
-                self.loss, self.kernel, block.data[part], none, none[0:, 0:1].reshape(-1), y, pace, rule,
-                state.num, state.slots, state.born, state.gram, traces, nowhere,
-            )
-        )  # fmt: skip
+        return self._loop(
+            self.kernel, state, block.data[part], state.slots[:0], state.slots[0, :0], y, pace, traces, state.born[:0]
+        )
 
-    def _rows(self, state: State, block: Store, part: slice, y: Array, pace: Array, rule: Array, traces: Array) -> int:
+    def _rows(self, state: State, block: Store, part: slice, y: Array, pace: Array, traces: Array, room: Workspace) -> int:
         """Rows from matrices, then the points that were stored into their slots."""
         assert state.store is not None
         rows = block.take(part) if part != slice(0, len(block)) else block
-        used, dtype = int(state.num[at.USED]), state.slots.dtype
-        columns = min(state.slots.shape[1], _round_up(used + len(rows)))
-        K = evaluate(self.kernel, rows, state.store, used, np.empty((len(rows), columns), dtype))
-        inner = evaluate(self.kernel, rows, rows, len(rows), np.empty((len(rows), len(rows)), dtype))
+        used, size = int(state.num[at.USED]), len(rows)
+        columns = min(state.slots.shape[1], _round_up(used + size))
+        K = evaluate(self.kernel, rows, state.store, used, room.matrix("K", size, columns))
+        inner = evaluate(self.kernel, rows, rows, size, room.matrix("inner", size, size))
         source = np.full(state.slots.shape[1], -1, np.int64)
-        code = self._loop()(
-            self.loss, scan.Given(), K, inner, diagonal(self.kernel, rows), y, pace, rule,
-            state.num, state.slots, state.born, state.gram, traces, source,
-        )  # fmt: skip
+        code = self._loop(_GIVEN, state, K, inner, diagonal(self.kernel, rows), y, pace, traces, source)
         filled = np.flatnonzero(source >= 0)
         if len(filled):
             state.store.put(filled, rows, source[filled])  # type: ignore[arg-type]
-        return int(code)
+        return code
 
     def learn_row(self, state: State, x: Array, y: float, weight: float = 1.0) -> None:
-        """Learn one example in place, unchecked and fast: x a contiguous row of the state's dtype, y as the loss wants it."""
-        if state.store is not None or state.width == 0 or self._eta is None or state.size + 1 > state.slots.shape[1]:
-            self.advance(state, Rows(x.reshape(1, -1)) if isinstance(x, np.ndarray) else self.read(x, state), np.array([y]), weight)
+        """Learn one example in place, unchecked and fast: x a contiguous row of the state's dtype, y a float."""
+        if state.learn_one is None or (self.budget.size is None and state.size + 1 >= state.slots.shape[1]):
+            self._learn_first_row(state, x, y, weight)
             return
-        code = self._one(
-            self.loss, self.kernel, x, y, self._eta, weight, self._reach, self._rule, state.num, state.slots, state.born, state.gram
-        )
+        eta = self._eta
+        code = state.learn_one(x, y, weight, self.step.eta(state.t + 1) if eta is None else eta)  # type: ignore[union-attr, operator]
         if code < 0:
             raise _failure(code, 0, self)
+
+    def _learn_first_row(self, state: State, x: Array, y: float, weight: float) -> None:
+        """The same by the general way, which also makes room; then see whether the short way is open."""
+        block = Rows(x.reshape(1, -1)) if isinstance(x, np.ndarray) else self.read([x], state)
+        self.advance(state, block, np.array([y]), np.array([weight]))
+        if state.store is None and not callable(self.budget.window):
+            loop = scan.learn_one_once if isinstance(self.loss, User) else scan.learn_one
+            reach = math.inf if self.budget.window is None else float(self.budget.window)
+            head = (self.loss, self._kappa, self.kernel, reach, self._rule, state.num, state.slots, state.born, state.gram)
+            state.learn_one = bound(loop, head, (x, 1.0, 1.0, 1.0))
 
     def score_row(self, state: State, x: Array) -> Any:
         """Scores of one example, unchecked and fast: a number, or one for each label."""
         if state.store is not None or state.width == 0:
-            return self.score_block(state, Rows(x.reshape(1, -1)))[0]
-        scores = scan.score_one(self.loss, self.kernel, x, self._rule, state.num, state.slots)
+            return self.score_block(state, Rows(x.reshape(1, -1)) if isinstance(x, np.ndarray) else self.read([x], state))[0]
+        if state.score_one is None:
+            state.score_one = bound(scan.score_one, (self._kappa, self.kernel, self._rule, state.num, state.slots), (x,))
+        scores = state.score_one(x)
         return scores[0] if self._scalar else scores
 
+    def best_row(self, state: State, x: Array) -> int:
+        """The code of the label with the highest score for one example, unchecked and fast; the lowest code on ties."""
+        if state.store is not None or state.width == 0:
+            return int(np.argmax(self.score_row(state, x)))
+        if state.best_one is None:
+            state.best_one = bound(scan.best_one, (self._kappa, self.kernel, self._rule, state.num, state.slots), (x,))
+        return state.best_one(x)  # type: ignore[no-any-return]
+
     @cached_property
-    def _one(self) -> Any:
-        return scan.learn_one_once if isinstance(self.loss, User) else scan.learn_one
+    def _kappa(self) -> Array:
+        """The label kernel, empty where it is the identity."""
+        return np.empty((0, 0)) if self._scalar or self.loss.labels.plain else self.loss.labels.kernel
 
     @cached_property
     def _eta(self) -> float | None:
@@ -370,10 +408,6 @@ class Learner:
         if isinstance(self.step, Adaptive | Alma):
             return 1.0
         return None if callable(self.step.eta) else self.step.eta
-
-    @cached_property
-    def _reach(self) -> float:
-        return math.inf if self.budget.window is None else math.nan
 
     def score_block(self, state: State, block: Store) -> Array:
         m, n = state.m, len(block)
@@ -383,16 +417,17 @@ class Learner:
         if used == 0:
             out += b
         elif state.store is None:
-            scan.score(self.loss, self.kernel, block.data, self._rule, state.num, state.slots, out)  # type: ignore[union-attr]
+            scan.score(self._kappa, self.kernel, block.data, self._rule, state.num, state.slots, out)  # type: ignore[union-attr]
         else:
             size = max(64, 1 << 22 >> int(used).bit_length())
             coef = scale * state.slots[:m, :used].astype(np.float64)
             if not self._scalar and not self.loss.labels.plain:
                 coef = self.loss.labels.kernel @ coef
             coef = np.ascontiguousarray(coef.astype(state.slots.dtype).T)
+            room = Workspace(state.slots.dtype)
             for first in range(0, n, size):
                 part = block.take(slice(first, first + size)) if n > size else block
-                K = evaluate(self.kernel, part, state.store, used, np.empty((len(part), used), state.slots.dtype))
+                K = evaluate(self.kernel, part, state.store, used, room.matrix("K", len(part), used))
                 out[first : first + size] = K @ coef + b
         return out[:, 0] if self._scalar else out
 
@@ -454,9 +489,11 @@ class Learner:
                 store.put(np.arange(n), moved, np.arange(n))  # type: ignore[arg-type]
             state.store = store
         state.slots, state.born, state.gram = slots, born, gram
+        state.learn_one = state.score_one = state.best_one = None
         state.num[at.HEAD], state.num[at.USED] = 0, n
 
 
+_GIVEN = scan.Given()
 _TARGETS = {"signs": "+1 and -1", "reals": "real numbers", "codes": "class codes"}
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from onkel.compiled import compiled
 
 
-@compiled
+@compiled(melt=True)
 def clip(value, low, high):
-    return low if value < low else (high if value > high else value)
+    return min(max(value, low), high)
 
 
 @compiled

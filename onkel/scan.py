@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from onkel.budget import drop_oldest, fold, insert
-from onkel.compiled import compiled, dot
+from onkel.budget import drop_oldest, fold, insert, integer
+from onkel.compiled import compiled
 from onkel.kernels import fill, self_value
 from onkel.layout import (
     ADAPTIVE,
@@ -24,6 +24,7 @@ from onkel.layout import (
     ALMA_MARGIN,
     ALMA_STEP,
     AUX,
+    CALL,
     COUNT,
     DA,
     DECAY,
@@ -47,6 +48,7 @@ from onkel.layout import (
     NOT_FINITE,
     NOT_STORED,
     NU,
+    NUMBERS,
     OFFSET,
     PI,
     RAW,
@@ -61,6 +63,7 @@ from onkel.layout import (
     USED,
     V_B,
     V_THETA,
+    VECTORS,
     WORK,
     XI,
     A,
@@ -74,125 +77,133 @@ from onkel.layout import (
     T,
     V,
     Z,
+    dot,
     mix,
     padded,
-    vector,
+    place,
 )
 from onkel.losses import EpsilonInsensitive, Huber, Softmax, Structured
 
-# --- losses of one score and of many look the same from here ----------------------------------------------------------------
+# --- losses of one score and of many look the same from here: vectors are places in num ------------------------------------------
 
 
 def _one(cls: Any) -> bool:
     return cls is not Structured and cls is not Softmax
 
 
-def value(loss, S, y, theta):
-    """Cost of the scores S."""
+def value(loss, num, scores, m, y, theta):
+    """Cost of the scores."""
 
 
 @overload(value)
-def _value(loss, S, y, theta):
+def _value(loss, num, scores, m, y, theta):
     f = loss.instance_class.value
     if _one(loss.instance_class):
-        return lambda loss, S, y, theta: f(loss, S[0], y, theta)
-    return lambda loss, S, y, theta: f(loss, S, int(y), theta)
+        return lambda loss, num, scores, m, y, theta: f(loss, num[scores], y, theta)
+    return lambda loss, num, scores, m, y, theta: f(loss, num[scores : scores + m], int(y), theta)
 
 
-def mistake(loss, S, y, theta):
-    """Whether S counts as a mistake: ties do."""
+def mistake(loss, num, scores, m, y, theta):
+    """Whether the scores count as a mistake: ties do."""
 
 
 @overload(mistake)
-def _mistake(loss, S, y, theta):
+def _mistake(loss, num, scores, m, y, theta):
     f = loss.instance_class.mistake
     if _one(loss.instance_class):
-        return lambda loss, S, y, theta: f(loss, S[0], y, theta)
-    return lambda loss, S, y, theta: f(loss, S, int(y), theta)
+        return lambda loss, num, scores, m, y, theta: f(loss, num[scores], y, theta)
+    return lambda loss, num, scores, m, y, theta: f(loss, num[scores : scores + m], int(y), theta)
 
 
-def slope(loss, S, y, theta, tie, xi):
+def slope(loss, num, scores, m, y, theta, tie, xi):
     """Derivative into xi; returns by how much the margin is violated."""
 
 
 @overload(slope)
-def _slope(loss, S, y, theta, tie, xi):
+def _slope(loss, num, scores, m, y, theta, tie, xi):
     f = loss.instance_class.slope
     if not _one(loss.instance_class):
-        return lambda loss, S, y, theta, tie, xi: f(loss, S, int(y), theta, xi)
+        return lambda loss, num, scores, m, y, theta, tie, xi: f(
+            loss, num[scores : scores + m], int(y), theta, num[xi : xi + m]
+        )
     violated = loss.instance_class.violated
 
-    def one(loss, S, y, theta, tie, xi):
-        xi[0] = f(loss, S[0], y, theta, tie)
-        return 1.0 if violated(loss, S[0], y, theta, tie) else 0.0
+    def one(loss, num, scores, m, y, theta, tie, xi):
+        num[xi] = f(loss, num[scores], y, theta, tie)
+        return 1.0 if violated(loss, num[scores], y, theta, tie) else 0.0
 
     return one
 
 
-def curve(loss, S, y, theta, v, chi):
+def curve(loss, num, scores, m, y, theta, v, chi):
     """chi = Hessian times v."""
 
 
 @overload(curve)
-def _curve(loss, S, y, theta, v, chi):
+def _curve(loss, num, scores, m, y, theta, v, chi):
     if not _one(loss.instance_class):
         f = loss.instance_class.curve
-        return lambda loss, S, y, theta, v, chi: f(loss, S, int(y), theta, v, chi)
+        return lambda loss, num, scores, m, y, theta, v, chi: f(
+            loss, num[scores : scores + m], int(y), theta, num[v : v + m], num[chi : chi + m]
+        )
     g = loss.instance_class.curvature
 
-    def one(loss, S, y, theta, v, chi):
-        chi[0] = g(loss, S[0], y, theta) * v[0]
+    def one(loss, num, scores, m, y, theta, v, chi):
+        num[chi] = g(loss, num[scores], y, theta) * num[v]
 
     return one
 
 
-def prox(loss, S, z, y, theta, cap, k, extra, exact, a):
-    """Implicit coefficient into a: z are the decayed scores, S the scores before; k kappa + extra I is the curvature."""
+def prox(loss, num, scores, z, m, y, theta, cap, k, extra, exact, a):
+    """Implicit coefficient into a: z are the decayed scores; k kappa + extra I is the curvature."""
 
 
 @overload(prox)
-def _prox(loss, S, z, y, theta, cap, k, extra, exact, a):
+def _prox(loss, num, scores, z, m, y, theta, cap, k, extra, exact, a):
     f = loss.instance_class.prox
     if not _one(loss.instance_class):
-        return lambda loss, S, z, y, theta, cap, k, extra, exact, a: f(loss, S, z, int(y), theta, cap, k, extra, exact, a)
+        return lambda loss, num, scores, z, m, y, theta, cap, k, extra, exact, a: f(
+            loss, num[scores : scores + m], num[z : z + m], int(y), theta, cap, k, extra, exact, num[a : a + m]
+        )
 
-    def one(loss, S, z, y, theta, cap, k, extra, exact, a):
-        a[0] = f(loss, z[0], y, theta, cap, k + extra)
+    def one(loss, num, scores, z, m, y, theta, cap, k, extra, exact, a):
+        num[a] = f(loss, num[z], y, theta, cap, k + extra)
 
     return one
 
 
-def tangent(loss, z, y, theta, cap, k, extra, exact, a, dz, dcap, da):
+def tangent(loss, num, z, m, y, theta, cap, k, extra, exact, a, dz, dcap, da):
     """How the implicit coefficient moves when z moves by dz and the cap by dcap."""
 
 
 @overload(tangent)
-def _tangent(loss, z, y, theta, cap, k, extra, exact, a, dz, dcap, da):
+def _tangent(loss, num, z, m, y, theta, cap, k, extra, exact, a, dz, dcap, da):
     f = loss.instance_class.tangent
     if not _one(loss.instance_class):
-        return lambda loss, z, y, theta, cap, k, extra, exact, a, dz, dcap, da: f(
-            loss, z, int(y), theta, cap, k, extra, exact, a, dz, dcap, da
+        return lambda loss, num, z, m, y, theta, cap, k, extra, exact, a, dz, dcap, da: f(
+            loss, num[z : z + m], int(y), theta, cap, k, extra, exact, num[a : a + m], num[dz : dz + m], dcap, num[da : da + m]
         )
 
-    def one(loss, z, y, theta, cap, k, extra, exact, a, dz, dcap, da):
-        da[0] = f(loss, z[0], y, theta, cap, k + extra, a[0], dz[0], dcap)
+    def one(loss, num, z, m, y, theta, cap, k, extra, exact, a, dz, dcap, da):
+        num[da] = f(loss, num[z], y, theta, cap, k + extra, num[a], num[dz], dcap)
 
     return one
 
 
-def convex(loss, S, y, theta):
+def convex(loss, num, scores, y, theta):
     """A cheap look whether a user's loss can be convex here: its slope must not fall, nor its value undercut the tangent."""
 
 
 @overload(convex)
-def _convex(loss, S, y, theta):
+def _convex(loss, num, scores, y, theta):
     cls = loss.instance_class
     if cls.__name__ != "UserLoss":
-        return lambda loss, S, y, theta: True
+        return lambda loss, num, scores, y, theta: True
     cost, steep = cls.value, cls.slope
 
-    def look(loss, S, y, theta):
-        f, h = S[0], 0.01 * max(1.0, abs(S[0]))
+    def look(loss, num, scores, y, theta):
+        f = num[scores]
+        h = 0.01 * max(1.0, abs(f))
         here, there = steep(loss, f, y, theta, False), steep(loss, f + h, y, theta, False)
         low, high = cost(loss, f, y, theta), cost(loss, f + h, y, theta)
         room = 1e-6 * (abs(here) + abs(there)) + 1e-9
@@ -200,17 +211,6 @@ def _convex(loss, S, y, theta):
         return here <= there + room and low + here * h <= high + slack and high <= low + there * h + slack
 
     return look
-
-
-def label_kernel(loss):
-    """kappa, empty where labels have nothing in common."""
-
-
-@overload(label_kernel)
-def _label_kernel(loss):
-    if _one(loss.instance_class):
-        return lambda loss: np.empty((0, 0))
-    return lambda loss: np.empty((0, 0)) if loss.labels.plain else loss.labels.kernel.copy()
 
 
 def tube(loss):
@@ -233,42 +233,45 @@ def _lowest_theta(loss):
     return lambda loss: low
 
 
-# --- one example ----------------------------------------------------------------------------------------------------------------
+# --- one example ---------------------------------------------------------------------------------------------------------------
 
 
-@compiled
+@compiled(melt=True)
 def adapt(eta, gain, low, high):
     """eta max(1/2, 1 - gain), inside its limits.  [V] (33)"""
     return min(max(eta * max(0.5, 1.0 - gain), low), high)
 
 
 @compiled(inline="always")
-def step(loss, kappa, row, kxx, y, eta, weight, keep, rule, num, slots, born, gram, trace, m, base):
-    """Learn one example: returns the slot of the new point, NOT_STORED, or an error code with nothing changed."""
+def step(loss, kappa, K, r, kxx, y, eta, weight, keep, rule, num, slots, keys, born, gram, traces, t, m, base):
+    """Learn one example, whose kernel values with the slots stand in row r of K.
+
+    Returns the slot of the new point, NOT_STORED, or an error code with nothing changed.
+    """
     kind = int(rule[STEP])
     adaptive = base > m
     n = padded(int(num[USED]), slots)
     theta, scale, decay, lam = num[THETA], num[SCALE], rule[DECAY], rule[LAM]
     c = rule[C] * weight
-    b, raw, f, scores = vector(num, B, m), vector(num, RAW, m), vector(num, F, m), vector(num, S, m)
-    xi, a, da, v = vector(num, XI, m), vector(num, A, m), vector(num, DA, m), vector(num, V, m)
+    b, raw, f, scores, v = place(B, m), place(RAW, m), place(F, m), place(S, m), place(V, m)
+    xi, a, da, decayed, dz = place(XI, m), place(A, m), place(DA, m), place(Z, m), place(DZ, m)
 
     # predict
     for z in range(m):
-        raw[z] = scale * dot(row, slots[z], n)
-    mix(kappa, raw, f)
+        num[raw + z] = scale * dot(K, r, slots, z, n)
+    mix(kappa, num, raw, f, m)
     finite = math.isfinite(kxx)
     for z in range(m):
-        scores[z] = f[z] + b[z]
-        finite = finite and math.isfinite(scores[z])
+        num[scores + z] = num[f + z] + num[b + z]
+        finite = finite and math.isfinite(num[scores + z])
     if not finite:
         return NOT_FINITE
-    if not convex(loss, scores, y, theta):
+    if not convex(loss, num, scores, y, theta):
         return NOT_CONVEX
     if adaptive:
         for z in range(m):
-            raw[z] = num[P] * dot(row, slots[m + z], n) + num[R] * (raw[z] / scale)
-        mix(kappa, raw, v)
+            num[raw + z] = num[P] * dot(K, r, slots, m + z, n) + num[R] * (num[raw + z] / scale)
+        mix(kappa, num, raw, v, m)
 
     # the step: f <- shrink f + a k(x, .)
     violation = 0.0
@@ -276,61 +279,61 @@ def step(loss, kappa, row, kxx, y, eta, weight, keep, rule, num, slots, born, gr
     if kind == ALMA:
         length = math.sqrt(kxx)
         theta = rule[ALMA_MARGIN] / math.sqrt(num[COUNT])
-        a[0] = 0.0
-        xi[0] = 0.0
-        scores[0] = f[0] / length if kxx > 0.0 else f[0]
-        eta = move = rule[ALMA_STEP] / math.sqrt(num[COUNT])
-        if kxx > 0.0 and y * scores[0] <= theta:
-            n2 = num[N2] + 2.0 * move * y * scores[0] + move * move
+        eta = rule[ALMA_STEP] / math.sqrt(num[COUNT])
+        margin = y * num[f] / length if kxx > 0.0 else y * num[f]
+        num[a] = 0.0
+        num[scores] = y * margin
+        if kxx > 0.0 and margin <= theta:
+            n2 = num[N2] + 2.0 * eta * margin + eta * eta
             shrink = 1.0 / max(1.0, math.sqrt(n2))
-            a[0] = shrink * move * y / length
+            num[a] = shrink * eta * y / length
     else:
         if kind != IMPLICIT:
-            violation = slope(loss, scores, y, theta, rule[TIE] != 0.0, xi)
+            violation = slope(loss, num, scores, m, y, theta, rule[TIE] != 0.0, xi)
             for z in range(m):
-                xi[z] *= c
+                num[xi + z] *= c
         if adaptive:
             gain = lam * num[PI]
             for z in range(m):
-                gain += xi[z] * v[z]
+                gain += num[xi + z] * num[v + z]
             eta = adapt(num[ETA], rule[MU] * gain, rule[ETA_MIN], rule[ETA_MAX])
         if kind == EXPLICIT or kind == ADAPTIVE:
             shrink = 1.0 - eta * lam
             turn = -eta * lam
             for z in range(m):
-                a[z] = -eta * xi[z]
+                num[a + z] = -eta * num[xi + z]
             if adaptive:
-                curve(loss, scores, y, theta, v, da)
+                curve(loss, num, scores, m, y, theta, v, da)
                 for z in range(m):
-                    da[z] = -eta * (xi[z] + decay * c * da[z])
+                    num[da + z] = -eta * (num[xi + z] + decay * c * num[da + z])
         else:
             shrink = 1.0 / (1.0 + eta * lam)
             turn = -shrink * (1.0 - shrink)
             cap = shrink * eta * c
             extra = 1.0 / shrink if rule[OFFSET] != 0.0 else 0.0
-            decayed, dz = vector(num, Z, m), vector(num, DZ, m)
+            exact = rule[EXACT] != 0.0
             for z in range(m):
-                decayed[z] = shrink * f[z] + b[z]
-            prox(loss, scores, decayed, y, theta, cap, float(kxx), extra, rule[EXACT] != 0.0, a)
+                num[decayed + z] = shrink * num[f + z] + num[b + z]
+            prox(loss, num, scores, decayed, m, y, theta, cap, float(kxx), extra, exact, a)
             if adaptive:
                 for z in range(m):
-                    dz[z] = shrink * decay * v[z] + turn * f[z]
-                tangent(loss, decayed, y, theta, cap, float(kxx), extra, rule[EXACT] != 0.0, a, dz, cap * shrink, da)
+                    num[dz + z] = shrink * decay * num[v + z] + turn * num[f + z]
+                tangent(loss, num, decayed, m, y, theta, cap, float(kxx), extra, exact, a, dz, cap * shrink, da)
     used = False
     for z in range(m):
-        finite = finite and math.isfinite(a[z])
-        used = used or a[z] != 0.0
+        finite = finite and math.isfinite(num[a + z])
+        used = used or num[a + z] != 0.0
         if adaptive:
-            finite = finite and math.isfinite(da[z])
-            used = used or da[z] != 0.0
+            finite = finite and math.isfinite(num[da + z])
+            used = used or num[da + z] != 0.0
     if not finite or not math.isfinite(eta):
         return NOT_FINITE
 
     for z in range(m):
-        trace[z] = f[z] + b[z]
-    trace[m + LOSS] = value(loss, scores, y, theta)
-    trace[m + MISTAKE] = 1.0 if mistake(loss, scores, y, theta) else 0.0
-    trace[m + ETA_USED] = eta
+        traces[t, z] = num[f + z] + num[b + z]
+    traces[t, m + LOSS] = value(loss, num, scores, m, y, theta)
+    traces[t, m + MISTAKE] = 1.0 if mistake(loss, num, scores, m, y, theta) else 0.0
+    traces[t, m + ETA_USED] = eta
 
     # from here on the state changes
     num[T] += 1.0
@@ -347,32 +350,31 @@ def step(loss, kappa, row, kxx, y, eta, weight, keep, rule, num, slots, born, gr
             q = theta * pull * weight
             num[ETA_THETA] = adapt(num[ETA_THETA], -rule[MU] * num[V_THETA] * q, 0.0, np.inf)
             num[V_THETA] = decay * num[V_THETA] + num[ETA_THETA] * q * (1.0 + decay * num[V_THETA])
-            num[THETA] = theta * math.exp(min(max(num[ETA_THETA] * q, -700.0), 700.0))
+            num[THETA] = max(theta * math.exp(min(max(num[ETA_THETA] * q, -700.0), 700.0)), lowest_theta(loss))
         else:
             num[THETA] = max(theta + eta * weight * pull, lowest_theta(loss))
     if rule[OFFSET] != 0.0:
         if kind == ADAPTIVE:
-            eta_b, v_b = vector(num, ETA_B, m), vector(num, V_B, m)
+            eta_b, v_b = place(ETA_B, m), place(V_B, m)
             for z in range(m):
-                eta_b[z] = adapt(eta_b[z], rule[MU] * xi[z] * v_b[z], 0.0, np.inf)
-                v_b[z] = decay * v_b[z] - eta_b[z] * xi[z]
-                b[z] -= eta_b[z] * xi[z]
+                num[eta_b + z] = adapt(num[eta_b + z], rule[MU] * num[xi + z] * num[v_b + z], 0.0, np.inf)
+                num[v_b + z] = decay * num[v_b + z] - num[eta_b + z] * num[xi + z]
+                num[b + z] -= num[eta_b + z] * num[xi + z]
         else:
             for z in range(m):
-                b[z] += a[z] if kind == EXPLICIT else a[z] / shrink
+                num[b + z] += num[a + z] if kind == EXPLICIT else num[a + z] / shrink
     if adaptive:
         num[ETA] = eta
         fv = shrink * decay * num[PI] + turn * num[N2]
-        mix(kappa, da, raw)
+        mix(kappa, num, da, raw, m)
         for z in range(m):
-            fv += da[z] * f[z]
-            v[z] = shrink * decay * v[z] + turn * f[z] + kxx * raw[z]
-        mix(kappa, a, raw)
-        pi, n2 = shrink * fv, shrink * shrink * num[N2]
+            fv += num[da + z] * num[f + z]
+            num[v + z] = shrink * decay * num[v + z] + turn * num[f + z] + kxx * num[raw + z]
+        mix(kappa, num, a, raw, m)
+        num[PI], num[N2] = shrink * fv, shrink * shrink * num[N2]
         for z in range(m):
-            pi += a[z] * v[z]
-            n2 += 2.0 * shrink * a[z] * f[z] + kxx * a[z] * raw[z]
-        num[PI], num[N2] = pi, n2
+            num[PI] += num[a + z] * num[v + z]
+            num[N2] += num[a + z] * (2.0 * shrink * num[f + z] + kxx * num[raw + z])
         num[R] = shrink * decay * num[R] + turn * scale
         num[P] *= shrink * decay
     num[SCALE] = scale * shrink
@@ -380,40 +382,50 @@ def step(loss, kappa, row, kxx, y, eta, weight, keep, rule, num, slots, born, gr
         fold(num, slots, m, base)
     slot = NOT_STORED
     if used:
-        slot = insert(kappa, row, kxx, rule, num, slots, born, gram, m, base)
+        slot = insert(kappa, K, r, kxx, rule, num, slots, keys, born, gram, m, base)
     if keep < num[T]:  # a window of time: what was born too long ago goes
         for z in range(m):
-            a[z] = 0.0
-            da[z] = 0.0
+            num[a + z] = 0.0
+            num[da + z] = 0.0
         while num[N] > 0.0 and born[int(num[HEAD])] < num[T] + 1.0 - keep:
-            drop_oldest(kappa, row, kxx, rule, num, slots, born, gram, m, base)
-    trace[m + THETA_AFTER] = num[THETA]
-    trace[m + SIZE] = num[N]
+            drop_oldest(kappa, K, r, kxx, rule, num, slots, born, gram, m, base)
+    traces[t, m + THETA_AFTER] = num[THETA]
+    traces[t, m + SIZE] = num[N]
     return slot
 
 
-# --- the loop ---------------------------------------------------------------------------------------------------------------------
+# --- the loop --------------------------------------------------------------------------------------------------------------------
 
 
 class Given(NamedTuple):
     """Stands where a kernel would, when kernel values come in a matrix."""
 
 
-def take_row(kernel, X, t, own, slots, base, n):
-    """Kernel values between example t and the slots, and with itself."""
+def look(kernel, X, t, own, slots, base, n):
+    """Have the kernel values between example t and the slots; returns the one with itself."""
 
 
-@overload(take_row)
-def _take_row(kernel, X, t, own, slots, base, n):
+@overload(look)
+def _look(kernel, X, t, own, slots, base, n):
     if kernel.instance_class is Given:
-        return lambda kernel, X, t, own, slots, base, n: (X[t], own[t])
+        return lambda kernel, X, t, own, slots, base, n: own[t]
 
     def computed(kernel, X, t, own, slots, base, n):
-        row, spare = slots[base + WORK], slots[base + SPARE]
-        fill(kernel, slots[base + AUX :], X[t], n, row, spare)
-        return row, self_value(kernel, X[t], spare)
+        fill(kernel, slots, base + AUX, X, t, n, slots, base + WORK)
+        return self_value(kernel, X, t, slots, base + SPARE)
 
     return computed
+
+
+def rows_of(kernel, X, slots):
+    """The matrix in which kernel values stand: row t of the given one, or the row WORK of slots."""
+
+
+@overload(rows_of)
+def _rows_of(kernel, X, slots):
+    if kernel.instance_class is Given:
+        return lambda kernel, X, slots: X
+    return lambda kernel, X, slots: slots
 
 
 def keep_point(kernel, X, t, slot, inner, slots, base, source):
@@ -439,38 +451,26 @@ def _keep_point(kernel, X, t, slot, inner, slots, base, source):
     return noted
 
 
-@compiled
-def scan(loss, kernel, X, inner, own, y, pace, rule, num, slots, born, gram, traces, source):
+@compiled(borrow=True)
+def scan(loss, kappa, kernel, X, inner, own, y, pace, rule, num, slots, born, gram, traces, source):
     """Learn a block one by one; pace holds step size, weight and reach back of each example.  Returns an error code, or 0.
 
     Either X holds the examples and ``kernel`` fills their rows, or ``kernel`` is Given() and X holds the kernel values between
     the block and the slots, ``inner`` those within the block and ``own`` their diagonal; ``source[slot]`` then tells which
-    example lives there.  Later rows see the buffer as it is, in slot order, so any way of cutting the stream into blocks gives
-    the same model.
+    example lives there.  ``kappa`` is the label kernel, empty for the identity.
+
+    Later rows see the buffer as it is, in slot order, so any way of cutting the stream into blocks gives the same model.
     """
     m = traces.shape[1] - TRACE
     base = 2 * m if rule[STEP] == ADAPTIVE or rule[STEP] == ADAPTIVE_IMPLICIT else m
-    kappa = label_kernel(loss)
+    keys, K = slots.view(integer(slots)), rows_of(kernel, X, slots)
     for t in range(len(X)):
-        row, kxx = take_row(kernel, X, t, own, slots, base, padded(int(num[USED]), slots))
+        kxx = look(kernel, X, t, own, slots, base, padded(int(num[USED]), slots))
+        r = t if inner.size > 0 else base + WORK
         slot = step(
-            loss,
-            kappa,
-            row,
-            kxx,
-            y[t],
-            pace[t, 0],
-            pace[t, 1],
-            pace[t, 2],
-            rule,
-            num,
-            slots,
-            born,
-            gram,
-            traces[t],
-            m,
-            base,
-        )
+            loss, kappa, K, r, kxx, y[t], pace[t, 0], pace[t, 1], pace[t, 2],
+            rule, num, slots, keys, born, gram, traces, t, m, base,
+        )  # fmt: skip
         if slot < NOT_STORED:
             return slot
         if slot >= 0:
@@ -478,20 +478,55 @@ def scan(loss, kernel, X, inner, own, y, pace, rule, num, slots, born, gram, tra
     return 0
 
 
+@compiled(borrow=True, nogil=False)
+def learn_one(loss, kappa, kernel, keep, rule, num, slots, born, gram, x, y, weight, eta):
+    """``scan`` of a single example, with as few arguments as can be: each array costs its share of a microsecond."""
+    end = num.size
+    num[end - 4], num[end - 3], num[end - 2], num[end - 1] = y, eta, weight, keep
+    m = (end - NUMBERS - TRACE - CALL) // (VECTORS + 1)
+    trace = num[end - CALL - TRACE - m : end - CALL].reshape(1, m + TRACE)
+    return scan(
+        loss, kappa, kernel, x.reshape(1, x.size), slots[:0], slots[0, :0], num[end - 4 : end - 3], num[end - 3 :].reshape(1, 3),
+        rule, num, slots, born, gram, trace, born[:0],
+    )  # fmt: skip
+
+
 @compiled
-def score_direct(loss, kernel, X, m, base, scale, used, b, slots, work, out):
-    """f(x) + b for the rows of X, kernel values computed here; ``work`` has two rows of its own, so that readers may share."""
-    row, spare, points = work[0], work[1], slots[base + AUX :]
-    raw, mixed, kappa = np.empty(m), np.empty(m), label_kernel(loss)
-    n = padded(used, slots)
+def score(kappa, kernel, X, rule, num, slots, out):
+    """f(x) + b for the rows of X, kernel values computed here; works in memory of its own, so that readers may share a state."""
+    m = out.shape[1]
+    base = 2 * m if rule[STEP] == ADAPTIVE or rule[STEP] == ADAPTIVE_IMPLICIT else m
+    n = padded(int(num[USED]), slots)
+    work = np.empty((2, slots.shape[1]), slots.dtype)
+    raw = np.empty(2 * m)
     for t in range(len(X)):
-        fill(kernel, points, X[t], n, row, spare)
+        fill(kernel, slots, base + AUX, X, t, n, work, 0)
         for z in range(m):
-            raw[z] = scale * dot(row, slots[z], n)
-        mix(kappa, raw, mixed)
+            raw[z] = num[SCALE] * dot(work, 0, slots, z, n)
+        mix(kappa, raw, 0, m, m)
         for z in range(m):
-            out[t, z] = mixed[z] + b[z]
+            out[t, z] = raw[m + z] + num[place(B, m) + z]
+
+
+@compiled(nogil=False)
+def score_one(kappa, kernel, rule, num, slots, x):
+    """The scores of a single example."""
+    out = np.empty((1, (num.size - NUMBERS - TRACE - CALL) // (VECTORS + 1)))
+    score(kappa, kernel, x.reshape(1, x.size), rule, num, slots, out)
+    return out[0]
+
+
+@compiled(nogil=False)
+def best_one(kappa, kernel, rule, num, slots, x):
+    """The label of highest score for a single example, the lowest code on ties."""
+    scores = score_one(kappa, kernel, rule, num, slots, x)
+    best = 0
+    for z in range(1, scores.size):
+        if scores[z] > scores[best]:
+            best = z
+    return best
 
 
 # For what a user wrote in his own session there is nothing to find in a cache on disk.
-scan_once = compiled(scan.py_func, cache=False)
+scan_once = compiled(scan.py_func, borrow=True, cache=False)
+learn_one_once = compiled(learn_one.py_func, borrow=True, nogil=False, cache=False)
