@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,17 @@ class BackgroundSubtractor:
         out[...] = self._mask
         return out
 
+    def stream(self, frames: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+        """Masks of many frames. On the GPU upload, computing and download overlap; a mask is then valid until two more came."""
+        if self.backend == "cpu":
+            yield from map(self.apply, frames)
+            return
+        frames = iter(frames)
+        first = next(frames, None)
+        if first is not None:
+            yield self.apply(first)
+            yield from self._models[0].stream(frames)
+
     def getBackgroundImage(self) -> np.ndarray:
         """Each pixel's colour with the largest coefficient, in the shape and type of the frames."""
         self._need_frames("a background image")
@@ -164,7 +176,7 @@ class BackgroundSubtractor:
         header = {"settings": self.settings._asdict(), "backend": self.backend, "cameras": self.cameras,
                   "shape": list(self._shape) if self._shape else None, "dtype": str(self._dtype) if self._dtype else None,
                   "scalars": [m.scalars() for m in models]}
-        arrays = {f"{name}{i}": np.asarray(a) for i, m in enumerate(models) for name, a in m.arrays().items()}
+        arrays = {f"{name}{i}": a if isinstance(a, np.ndarray) else a.get() for i, m in enumerate(models) for name, a in m.arrays().items()}
         return header, arrays
 
     @classmethod
@@ -180,7 +192,7 @@ class BackgroundSubtractor:
                 theirs = arrays[f"{name}{i}"]
                 if theirs.shape != mine.shape or theirs.dtype != mine.dtype:
                     raise ValueError(f"the file's {name} is {theirs.shape} {theirs.dtype}, expected {mine.shape} {mine.dtype}")
-                mine[...] = theirs
+                mine[...] = theirs if self.backend == "cpu" else model.cp.asarray(theirs)
             for name, value in model.scalars().items():
                 setattr(model, name, type(value)(scalars[name]))
         return self

@@ -1,0 +1,205 @@
+"""`onkel bench video`: our frames per second beside MOG2's and KNN's in one run, and the GPU beside its own bandwidth."""
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .subtractor import BackgroundSubtractor
+
+SIZES = {"320x240": (240, 320), "640x480": (480, 640), "1280x720": (720, 1280)}
+GPU_SIZES = {"640x480": (480, 640), "1920x1080": (1080, 1920), "3840x2160": (2160, 3840)}
+
+
+def scene(height: int, width: int, frames: int, objects_from: int = 30, seed: int = 0) -> Iterator[np.ndarray]:
+    """Coloured tiles with sensor noise of 4 grey levels, a flickering band, and six moving rectangles."""
+    rng = np.random.default_rng(seed)
+    tiles = rng.integers(30, 226, (-(-height // 16), -(-width // 16), 3))
+    still = np.kron(tiles, np.ones((16, 16, 1), np.int64))[:height, :width].astype(np.float32)
+    noise = rng.normal(0, 4, (height + 64, width + 64, 3)).astype(np.float32)
+    for t in range(frames):
+        image = still.copy()
+        if t % 3 == 0:
+            image[height // 4 : height // 3] += 40.0
+        for k in range(6 if t >= objects_from else 0):
+            y, x = int(height * (0.1 + 0.13 * k)), (3 * t + 97 * k) % (width - width // 8)
+            image[y : y + height // 10, x : x + width // 12] = (40 * k, 255 - 40 * k, 20 * k)
+        dy, dx = rng.integers(0, 64, 2)
+        yield np.clip(image + noise[dy : dy + height, dx : dx + width], 0, 255).astype(np.uint8)
+
+
+def cpu_rows(frames_per_round: int = 10, rounds: int = 7) -> list[tuple[str, dict[str, float]]]:
+    """Milliseconds of CPU time per frame, medians over rounds; the contenders take turns, ten frames each."""
+    import cv2
+
+    cv2.setNumThreads(1)
+    rows = []
+    for name, (height, width) in SIZES.items():
+        frames, out = list(scene(height, width, 60)), np.zeros((height, width), np.uint8)
+        contenders: dict[str, Any] = {
+            "silk": BackgroundSubtractor("silk", threads=1), "default": BackgroundSubtractor(threads=1),
+            "MOG2": cv2.createBackgroundSubtractorMOG2(detectShadows=False), "KNN": cv2.createBackgroundSubtractorKNN(detectShadows=False)}
+        for subtractor in contenders.values():
+            for frame in frames:
+                subtractor.apply(frame, out)
+        times: dict[str, list[float]] = {key: [] for key in contenders}
+        for turn in range(rounds):
+            for key, subtractor in contenders.items():
+                part = [frames[30 + (turn * frames_per_round + i) % 30] for i in range(frames_per_round)]
+                begin = time.process_time()
+                for frame in part:
+                    subtractor.apply(frame, out)
+                times[key].append((time.process_time() - begin) / frames_per_round * 1e3)
+        rows.append((name, {key: float(np.median(v)) for key, v in times.items()}))
+    return rows
+
+
+def thread_gain(rounds: int = 9) -> list[tuple[str, float]]:
+    """Wall time of one thread over that of two, best rounds, for both of our rules at 1280x720."""
+    frames = list(scene(720, 1280, 24, 8))
+    gains = []
+    for rule in ("silk", "fold"):
+        best = []
+        for threads in (1, 2):
+            subtractor, out, walls = BackgroundSubtractor(rule, threads=threads), np.zeros((720, 1280), np.uint8), []
+            for frame in frames:
+                subtractor.apply(frame, out)
+            for _ in range(rounds):
+                begin = time.perf_counter()
+                for frame in frames[8:14]:
+                    subtractor.apply(frame, out)
+                walls.append(time.perf_counter() - begin)
+            best.append(min(walls))
+        gains.append((rule, best[0] / best[1]))
+    return gains
+
+
+def copy_bandwidth(cp: Any, gib: float = 4.0) -> float:
+    """Bytes read plus bytes written per second of a device-to-device copy."""
+    a = cp.zeros(int(gib * 2**30) // 4, cp.float32)
+    b = cp.empty_like(a)
+    cp.copyto(b, a)
+    seconds = device_seconds(cp, lambda: cp.copyto(b, a), 10)
+    return 2 * a.nbytes / seconds
+
+
+def device_seconds(cp: Any, work: Callable[[], Any], repeat: int) -> float:
+    """Seconds per call, best of five batches between two events."""
+    work()
+    best = float("inf")
+    for _ in range(5):
+        begin, end = cp.cuda.Event(), cp.cuda.Event()
+        begin.record()
+        for _ in range(repeat):
+            work()
+        end.record()
+        end.synchronize()
+        best = min(best, cp.cuda.get_elapsed_time(begin, end) / 1e3 / repeat)
+    return best
+
+
+def gpu_report() -> list[str]:
+    """Frames per second, traffic against copy bandwidth, cameras, streaming from the host, agreement with the CPU."""
+    from .gpu import cupy
+
+    cp = cupy()
+    bandwidth = copy_bandwidth(cp)
+    lines = [f"device copy bandwidth {bandwidth / 1e12:.2f} TB/s, measured in this run"]
+    for rule in ("silk", "fold"):
+        for name, (height, width) in GPU_SIZES.items():
+            frames = list(scene(height, width, 34 if height < 2000 else 22, 12))
+            subtractor = BackgroundSubtractor(rule, backend="gpu")
+            for frame in frames:
+                subtractor.apply(frame)
+            model = subtractor._models[0]
+            model.keep_scores = False
+            padded = [cp.zeros_like(model.frame) for _ in range(6)]
+            for slot, frame in zip(padded, frames[-6:], strict=True):
+                slot[:, : model.pixels] = cp.asarray(frame).reshape(1, model.pixels, -1)
+            ring = iter(range(10**9))
+            seconds = device_seconds(cp, lambda m=model, p=padded, r=ring: m.step(p[next(r) % 6], True), 200 if height < 2000 else 60)
+            traffic = (model.points.nbytes + model.coef.nbytes + 4 * model.total) / seconds
+            lines.append(f"{rule:5} {name:10} {1 / seconds:9.0f} fps   state read at {traffic / 1e12:.2f} TB/s = {traffic / bandwidth:.0%} "
+                         f"of copy bandwidth   {1 / seconds / 30:.0f} cameras at 30 fps   {subtractor.nbytes / 2**20:.0f} MiB")
+            del subtractor, model, padded
+    lines.append(many_cameras(cp))
+    lines += streaming(cp)
+    return lines + agreement()
+
+
+def many_cameras(cp: Any, cameras: int = 16) -> str:
+    """Several 1080p cameras in one object."""
+    many = BackgroundSubtractor("silk", backend="gpu", cameras=cameras)
+    clips = [list(scene(1080, 1920, 12, 4, seed=s)) for s in range(2)]
+    for t in range(12):
+        many.apply(np.stack([clips[c % 2][t] for c in range(cameras)]))
+    model = many._models[0]
+    model.keep_scores = False
+    seconds = device_seconds(cp, lambda: model.step(model.frame, True), 40)
+    return f"silk  {cameras} cameras of 1920x1080 in one object: {cameras / seconds:.0f} frames/s together"
+
+
+def streaming(cp: Any) -> list[str]:
+    """4K frames from host memory through pinned buffers, against the bare link."""
+    height, width = GPU_SIZES["3840x2160"]
+    frames = list(scene(height, width, 10, 3))
+    subtractor = BackgroundSubtractor("silk", backend="gpu")
+    subtractor.apply(frames[0])
+    model = subtractor._models[0]
+    model.keep_scores = False
+    pinned = np.frombuffer(cp.cuda.alloc_pinned_memory(frames[0].nbytes), np.uint8, frames[0].nbytes)
+    device = cp.zeros(frames[0].nbytes, cp.uint8)
+    link = device_seconds(cp, lambda: device.set(pinned), 20)
+    back = device_seconds(cp, lambda: device[: height * width].get(out=pinned[: height * width]), 20)
+    order = [frames[i % 10] for i in range(120)]
+    for _ in model.stream(order[:12]):
+        pass
+    begin = time.perf_counter()
+    for _ in model.stream(order):
+        pass
+    whole = (time.perf_counter() - begin) / len(order)
+    begin = time.perf_counter()
+    for frame in order[:30]:
+        np.copyto(pinned, frame.reshape(-1))
+    staging = (time.perf_counter() - begin) / 30
+    ready = model.stream_pinned(frames, 120)
+    return [f"silk  3840x2160 from host memory: {1 / whole:.0f} fps with staging into pinned memory ({staging * 1e3:.2f} ms a frame), "
+            f"{1 / ready:.0f} fps from pinned memory; link alone {1 / link:.0f} fps ({link * 1e3:.2f} ms a frame up, {back * 1e3:.2f} ms a "
+            f"mask down): {link / ready:.0%} of the link's rate"]
+
+
+def agreement(frames: int = 80) -> list[str]:
+    """Share of pixels whose GPU mask differs from the CPU's over a 640x480 scene."""
+    lines = []
+    for rule in ("silk", "norma", "fold"):
+        cpu, gpu, differing = BackgroundSubtractor(rule), BackgroundSubtractor(rule, backend="gpu"), []
+        for frame in scene(480, 640, frames):
+            differing.append(np.mean(cpu.apply(frame) != gpu.apply(frame)))
+        lines.append(f"{rule:5} masks differ from the CPU's on {np.mean(differing):.5%} of pixels, worst frame {max(differing):.5%}")
+    return lines
+
+
+def bench_video(argv: list[str] | None = None) -> int:
+    """Print the whole comparison."""
+    parser = argparse.ArgumentParser("onkel bench video", description=__doc__)
+    parser.add_argument("--gpu", action="store_true", help="the GPU part only")
+    parser.add_argument("--rounds", type=int, default=7)
+    args = parser.parse_args(argv)
+    if args.gpu:
+        print("\n".join(gpu_report()))
+        return 0
+    print("CPU time per frame in ms, one thread, shadows off, medians of interleaved rounds; ratios of frames per second")
+    print(f"{'size':10}{'silk':>8}{'default':>9}{'MOG2':>8}{'KNN':>8}   silk/MOG2  silk/KNN  default/MOG2  default/KNN")
+    for name, ms in cpu_rows(rounds=args.rounds):
+        print(f"{name:10}{ms['silk']:8.2f}{ms['default']:9.2f}{ms['MOG2']:8.2f}{ms['KNN']:8.2f}   {ms['MOG2'] / ms['silk']:8.2f}x"
+              f"{ms['KNN'] / ms['silk']:9.2f}x{ms['MOG2'] / ms['default']:13.2f}x{ms['KNN'] / ms['default']:12.2f}x", flush=True)
+    for rule, gain in thread_gain():
+        print(f"two threads over one, 1280x720, wall clock, {rule}: {gain:.2f}x (meaningful only on an idle machine)")
+    try:
+        print("\n".join(gpu_report()))
+    except RuntimeError as error:
+        print(f"GPU part left out: {error}")
+    return 0

@@ -1,0 +1,518 @@
+"""The same rules on a GPU, with CuPy; CUDA C compiled on first use. Nothing here is imported unless backend="gpu".
+
+The paper's rules run as ONE fused kernel that is bound by memory, so the state is packed: a colour takes 3 bytes, a
+coefficient 16 bits of fixed point, 5 bytes a slot instead of 7. One thread owns four neighbouring pixels; words of four
+pixels are read at a time, and squared distances come from `dp4a` (four products in one instruction).
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .fold import BOOST, LIGHT_SHARE, LOST_SHARE, REACH, ROWS, SAMPLES, THETA_RANGE
+from .settings import Settings
+
+RANGE = 4.0  # a stored coefficient may grow to this multiple of the cap before all are scaled back
+
+EXACT = r"""
+__device__ __forceinline__ float exp2_fast(float z) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(z)); return y; }
+
+extern "C" __global__ __launch_bounds__(256)
+void exact_step(const unsigned* __restrict__ frame, unsigned* __restrict__ points, uint2* __restrict__ coef,
+                float* __restrict__ scores, unsigned* __restrict__ mask, long long groups, float steep, float unit,
+                float shrunk_unit, float grow, float cap, float rho, float threshold, int implicit, int learn)
+{
+    long long g = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (g >= groups) return;
+    unsigned x[4], xx[4], key[4];
+    float acc[4];
+#if CHANNELS == 3
+    unsigned a0 = frame[3 * g], a1 = frame[3 * g + 1], a2 = frame[3 * g + 2];
+    x[0] = a0 & 0xffffff; x[1] = __funnelshift_r(a0, a1, 24) & 0xffffff; x[2] = __funnelshift_r(a1, a2, 16) & 0xffffff; x[3] = a2 >> 8;
+#else
+    unsigned a0 = frame[g];
+    x[0] = a0 & 255; x[1] = a0 >> 8 & 255; x[2] = a0 >> 16 & 255; x[3] = a0 >> 24;
+#endif
+#pragma unroll
+    for (int i = 0; i < 4; i++) { xx[i] = __dp4a(x[i], x[i], 0u); key[i] = 0xffffffffu; acc[i] = 0.f; }
+#pragma unroll 5
+    for (int s = 0; s < SLOTS; s++) {
+        unsigned p[4];
+#if CHANNELS == 3
+        unsigned w0 = points[(3ll * s) * groups + g], w1 = points[(3ll * s + 1) * groups + g], w2 = points[(3ll * s + 2) * groups + g];
+        p[0] = w0 & 0xffffff; p[1] = __funnelshift_r(w0, w1, 24) & 0xffffff; p[2] = __funnelshift_r(w1, w2, 16) & 0xffffff; p[3] = w2 >> 8;
+#else
+        unsigned w0 = points[(long long)s * groups + g];
+        p[0] = w0 & 255; p[1] = w0 >> 8 & 255; p[2] = w0 >> 16 & 255; p[3] = w0 >> 24;
+#endif
+        uint2 c = coef[(long long)s * groups + g];
+        unsigned u[4] = {c.x & 0xffff, c.x >> 16, c.y & 0xffff, c.y >> 16};
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            unsigned d = __dp4a(p[i], p[i], xx[i]) - 2u * __dp4a(p[i], x[i], 0u);   // |p|^2 + |x|^2 - 2 p.x
+            acc[i] += (float)u[i] * exp2_fast((float)d * steep);
+            key[i] = min(key[i], u[i] << 8 | s);
+        }
+    }
+    unsigned m = 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) m |= (unit * acc[i] < threshold ? 255u : 0u) << (8 * i);
+    mask[g] = m;
+    if (scores) ((float4*)scores)[g] = make_float4(unit * acc[0], unit * acc[1], unit * acc[2], unit * acc[3]);
+    if (!learn) return;
+    unsigned char* bytes = (unsigned char*)points;
+    unsigned short* halves = (unsigned short*)coef;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        float a = implicit ? fminf(fmaxf(rho - shrunk_unit * acc[i], 0.f), cap) : (unit * acc[i] < rho ? cap : 0.f);
+        unsigned u = __float2uint_rn(a * grow), s = key[i] & 255;
+        if (u == 0 || u < key[i] >> 8) continue;
+        halves[(s * groups + g) * 4 + i] = (unsigned short)u;
+#pragma unroll
+        for (int c = 0; c < CHANNELS; c++) {
+            int b = CHANNELS * i + c;
+            bytes[(((long long)CHANNELS * s + (b >> 2)) * groups + g) * 4 + (b & 3)] = (unsigned char)(x[i] >> (8 * c));
+        }
+    }
+}
+
+extern "C" __global__ void rescale(unsigned short* coef, long long n, float factor)
+{
+    for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < n; i += (long long)gridDim.x * blockDim.x)
+        coef[i] = (unsigned short)__float2uint_rn(coef[i] * factor);
+}
+
+extern "C" __global__ void median5(const unsigned char* raw, unsigned char* out, int height, int width, long long padded)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y, camera = blockIdx.z;
+    if (x >= width) return;
+    raw += camera * padded; out += camera * padded;
+    int count = 0;
+    for (int dy = -2; dy <= 2; dy++) for (int dx = -2; dx <= 2; dx++)
+        count += raw[(long long)min(max(y + dy, 0), height - 1) * width + min(max(x + dx, 0), width - 1)] == 255;
+    out[(long long)y * width + x] = count > 12 ? 255 : 0;
+}
+"""
+
+FOLD = r"""
+// per camera: control = {theta, frames since the start or the last change of light}; counts = {lonely, settled, explained}
+extern "C" __global__ __launch_bounds__(256)
+void fold_step(const unsigned char* frame, unsigned char* points, float* coef, const unsigned char* unrest,
+               const unsigned char* previous, const float* control, float* scores, unsigned char* raw, long long padded, long long total,
+               float steep, float scale, float shrink, float cap, float slow, float boost, float rho, float near_k, float move,
+               float kappa, float floor_, int turn, long long blocks, int learn)
+{
+    long long p = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (p >= total) return;
+    int camera = (int)(p / padded);
+    float theta = control[2 * camera];
+    slow = fminf(cap, fmaxf(slow, boost / fmaxf(1.f, control[2 * camera + 1])));
+    float x[CHANNELS], f = 0.f, best = -1.f, weak = 3e38f;
+    int nearest = 0, weakest = 0;
+    for (int c = 0; c < CHANNELS; c++) x[c] = frame[p * CHANNELS + c];
+#pragma unroll
+    for (int s = 0; s < SLOTS; s++) {
+        float a = coef[s * total + p], d = 0.f;
+        for (int c = 0; c < CHANNELS; c++) { float t = points[(s * CHANNELS + c) * total + p] - x[c]; d += t * t; }
+        float k = exp2f(fmaxf(d * steep, -120.f));
+        f += a * k;
+        if (a < weak) { weak = a; weakest = s; }
+        if (a > 0.f && k >= best) { best = k; nearest = s; }
+    }
+    float shown = scale * f;
+    scores[p] = shown;
+    raw[p] = shown * (1.f + kappa * unrest[p]) < theta ? 255 : 0;
+    if (!learn) return;
+    bool calm = previous[p] == 0;
+    float a = fmaxf(fminf(rho - scale * shrink * f, calm ? cap : slow), 0.f) / (scale * shrink);
+    if (best > near_k) {
+        coef[nearest * total + p] += a;
+        if (calm) for (int c = 0; c < CHANNELS; c++) {
+            unsigned char* q = points + (nearest * CHANNELS + c) * total + p;
+            *q = (unsigned char)(*q + move * (x[c] - *q) + 0.5f);
+        }
+    } else if (a > 0.f) {
+        if (a >= weak) {
+            coef[weakest * total + p] = a;
+            for (int c = 0; c < CHANNELS; c++) points[(weakest * CHANNELS + c) * total + p] = (unsigned char)x[c];
+        } else coef[weakest * total + p] -= a;
+    }
+    long long block = (p % padded) / 64;
+    if (block >= blocks * turn / 64 && block < blocks * (turn + 1) / 64)
+        for (int s = 0; s < SLOTS; s++) if (coef[s * total + p] < floor_) coef[s * total + p] = 0.f;
+}
+
+__device__ float bright(const unsigned char* v) { float t = 8.f; for (int c = 0; c < CHANNELS; c++) t += v[c]; return t; }
+__device__ float middle(float* v, int n)
+{
+    for (int i = 1; i < n; i++) { float t = v[i]; int j = i; while (j > 0 && v[j - 1] > t) { v[j] = v[j - 1]; j--; } v[j] = t; }
+    return v[n / 2];
+}
+
+extern "C" __global__ void light_map(const unsigned char* frame, const unsigned char* reference, float* gain, int* alarms, int* explained,
+                                     int* counts, int height, int width, int rows, int cols, long long padded)
+{
+    extern __shared__ float tiles[];
+    int camera = blockIdx.x, n = rows * cols;
+    float v[SAMPLES * SAMPLES], *across = tiles + n;
+    frame += camera * padded * CHANNELS; reference += camera * padded * CHANNELS; gain += camera * n;
+    if (threadIdx.x < 3) counts[3 * camera + threadIdx.x] = 0;
+    for (int t = threadIdx.x; t < n; t += blockDim.x) {
+        alarms[camera * n + t] = explained[camera * n + t] = 0;
+        int i = t / cols, j = t % cols, k = 0;
+        for (int a = 0; a < SAMPLES; a++) for (int b = 0; b < SAMPLES; b++) {
+            long long y = (long long)(2 * SAMPLES * i + 2 * a + 1) * height / (2 * SAMPLES * rows);
+            long long p = y * width + (long long)(2 * SAMPLES * j + 2 * b + 1) * width / (2 * SAMPLES * cols);
+            v[k++] = bright(frame + p * CHANNELS) / bright(reference + p * CHANNELS);
+        }
+        tiles[t] = middle(v, k);
+    }
+    __syncthreads();
+    for (int t = threadIdx.x; t < n; t += blockDim.x) {
+        int i = t / cols, j = t % cols, k = 0;
+        for (int b = max(0, j - REACH); b < min(cols, j + REACH + 1); b++) v[k++] = tiles[i * cols + b];
+        across[t] = middle(v, k);
+    }
+    __syncthreads();
+    for (int t = threadIdx.x; t < n; t += blockDim.x) {
+        int i = t / cols, j = t % cols, k = 0;
+        for (int a = max(0, i - REACH); a < min(rows, i + REACH + 1); a++) v[k++] = across[a * cols + j];
+        gain[t] = middle(v, k);
+    }
+}
+
+extern "C" __global__ void explain(const unsigned char* frame, const unsigned char* reference, const float* gain, const float* control,
+                                   unsigned char* raw, int* alarms, int* explained, int height, int width, int rows, int cols,
+                                   long long padded, float twice_variance, float rho)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y, camera = blockIdx.z;
+    if (x >= width) return;
+    long long p = camera * padded + (long long)y * width + x;
+    if (raw[p] == 0) return;
+    gain += camera * rows * cols;
+    float v = fminf(fmaxf((y + 0.5f) * rows / height - 0.5f, 0.f), rows - 1.f), u = fminf(fmaxf((x + 0.5f) * cols / width - 0.5f, 0.f), cols - 1.f);
+    int i = min((int)v, rows - 2), j = min((int)u, cols - 2);
+    v -= i; u -= j;
+    float g = (1 - v) * ((1 - u) * gain[i * cols + j] + u * gain[i * cols + j + 1])
+            + v * ((1 - u) * gain[(i + 1) * cols + j] + u * gain[(i + 1) * cols + j + 1]), d = 0.f;
+    for (int c = 0; c < CHANNELS; c++) {
+        float t = (frame[p * CHANNELS + c] + 4.f) / g - 4.f - reference[p * CHANNELS + c];
+        d += t * t;
+    }
+    int tile = camera * rows * cols + (int)((long long)y * rows / height) * cols + (int)((long long)x * cols / width);
+    atomicAdd(alarms + tile, 1);
+    if (d < twice_variance * -logf(fminf(control[2 * camera] / rho, 0.99f))) { atomicAdd(explained + tile, 1); raw[p] = 128; }
+}
+
+extern "C" __global__ void accept(const unsigned char* frame, unsigned char* points, float* coef, unsigned char* raw, const int* alarms,
+                                  const int* explained, int* counts, int height, int width, int rows, int cols, long long padded,
+                                  long long total, float steep, float near_k, float coefficient, int learn)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y, camera = blockIdx.z;
+    if (x >= width) return;
+    long long p = camera * padded + (long long)y * width + x;
+    if (raw[p] != 128) return;
+    alarms += camera * rows * cols; explained += camera * rows * cols;
+    int i = (int)((long long)y * rows / height), j = (int)((long long)x * cols / width), a = 0, e = 0;
+    for (int r = max(0, i - REACH); r < min(rows, i + REACH + 1); r++) for (int q = max(0, j - REACH); q < min(cols, j + REACH + 1); q++) {
+        a += alarms[r * cols + q]; e += explained[r * cols + q];
+    }
+    if (!(2 * e > a)) { raw[p] = 255; return; }
+    atomicAdd(counts + 3 * camera + 2, 1);
+    if (!learn) return;
+    float best = -1.f, weak = 3e38f;
+    int nearest = 0, weakest = 0;
+    for (int s = 0; s < SLOTS; s++) {
+        float c0 = coef[s * total + p], d = 0.f;
+        if (c0 < weak) { weak = c0; weakest = s; }
+        if (c0 <= 0.f) continue;
+        for (int c = 0; c < CHANNELS; c++) { float t = (float)points[(s * CHANNELS + c) * total + p] - frame[p * CHANNELS + c]; d += t * t; }
+        float k = exp2f(fmaxf(d * steep, -120.f));
+        if (k > best) { best = k; nearest = s; }
+    }
+    int s = best > near_k ? nearest : weakest;
+    coef[s * total + p] = fmaxf(coef[s * total + p], coefficient);
+    for (int c = 0; c < CHANNELS; c++) points[(s * CHANNELS + c) * total + p] = frame[p * CHANNELS + c];
+}
+
+extern "C" __global__ void settle(const unsigned char* frame, const unsigned char* raw, unsigned char* out, unsigned char* unrest,
+                                  unsigned char* previous, unsigned char* reference, int* counts, int height, int width, long long padded,
+                                  int lonely, int median, int learn)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y, camera = blockIdx.z;
+    __shared__ int lone_count, settled_count;
+    if (threadIdx.x == 0) lone_count = settled_count = 0;
+    __syncthreads();
+    if (x < width) {
+        const unsigned char* mine = raw + camera * padded;
+        int count = 0;
+        for (int dy = -2; dy <= 2; dy++) for (int dx = -2; dx <= 2; dx++)
+            count += mine[(long long)min(max(y + dy, 0), height - 1) * width + min(max(x + dx, 0), width - 1)] == 255;
+        long long p = camera * padded + (long long)y * width + x;
+        int r = raw[p], settled = count > 12, lone = r == 255 && count <= lonely;
+        out[p] = median ? (settled ? 255 : 0) : (r == 255 ? 255 : 0);
+        if (learn) {
+            int u = unrest[p];
+            unrest[p] = (unsigned char)(lone || r == 128 ? u + ((270 - u) >> 4) : u - ((u + 15) >> 4));
+            previous[p] = settled ? 255 : 0;
+            if (!settled) for (int c = 0; c < CHANNELS; c++) reference[p * CHANNELS + c] = frame[p * CHANNELS + c];
+        }
+        if (lone) atomicAdd(&lone_count, 1);
+        if (settled) atomicAdd(&settled_count, 1);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        if (lone_count) atomicAdd(counts + 3 * camera, lone_count);
+        if (settled_count) atomicAdd(counts + 3 * camera + 1, settled_count);
+    }
+}
+
+extern "C" __global__ void finish(float* control, const int* counts, int cameras, float pixels, float nu, float low, float high, int adapt,
+                                  float light_share, float lost_share)
+{
+    int camera = blockIdx.x * blockDim.x + threadIdx.x;
+    if (camera >= cameras) return;
+    const int* n = counts + 3 * camera;
+    control[2 * camera + 1] = n[2] > light_share * pixels || n[1] > lost_share * pixels ? 0.f : control[2 * camera + 1] + 1.f;
+    if (adapt) {
+        float theta = control[2 * camera] * powf(nu / fmaxf(n[0] / pixels, 1e-5f), 0.02f);
+        control[2 * camera] = fminf(fmaxf(theta, low), high);
+    }
+}
+"""
+
+
+def cupy() -> Any:
+    """CuPy, or an error that says what to do."""
+    try:
+        import cupy as cp
+        cp.cuda.runtime.getDeviceCount()
+    except Exception as error:
+        raise RuntimeError(f"backend='gpu' needs CuPy and a CUDA device ({error}); install cupy-cuda12x or cupy-cuda13x, or use "
+                           "backend='cpu'") from error
+    return cp
+
+
+@cache
+def kernels(source: str, slots: int, channels: int) -> Any:
+    flags = ("--std=c++14", f"-DSLOTS={slots}", f"-DCHANNELS={channels}", f"-DSAMPLES={SAMPLES}", f"-DREACH={REACH}")
+    return cupy().RawModule(code=source, options=flags)
+
+
+class Gpu:
+    """One model for all cameras; frames are (cameras, height, width, channels) uint8, on the host or on the device."""
+
+    def __init__(self, settings: Settings, cameras: int, height: int, width: int, channels: int, dtype: np.dtype):
+        if np.dtype(dtype) != np.uint8:
+            raise ValueError(f"backend='gpu' takes uint8 frames, given {dtype}: convert them, or use backend='cpu'")
+        self.cp = cp = cupy()
+        self.settings, self.shape = settings, (cameras, height, width, channels)
+        self.pixels = height * width
+        self.padded = -(-self.pixels // 64) * 64  # of one camera
+        self.total = cameras * self.padded
+        self.frame = cp.zeros((cameras, self.padded, channels), cp.uint8)
+        self.raw, self.out = cp.zeros((2, cameras, self.padded), cp.uint8)
+        self.score = cp.zeros((cameras, self.padded), cp.float32)
+        self.keep_scores = True
+        self.scale, self.frames, self.reach = 1.0, 0, 0.0
+        budget = settings.budget
+        self.folding = settings.rule == "fold"
+        self.module = kernels(EXACT, budget, channels)
+        self.points = cp.zeros((budget, channels, self.total), cp.uint8)
+        if not self.folding:
+            self.coef = cp.zeros((budget, self.total), cp.uint16)
+            self.unit = RANGE * settings.C / 65535.0
+            return
+        self.fold_module = kernels(FOLD, budget, channels)
+        self.coef = cp.zeros((budget, self.total), cp.float32)
+        self.unrest, self.previous = cp.zeros((2, cameras, self.padded), cp.uint8)
+        self.reference = cp.zeros_like(self.frame)
+        rows = max(2, min(ROWS, height // SAMPLES))
+        self.tiles = rows, max(2, min(round(rows * width / height), width // SAMPLES))
+        self.gain = cp.zeros((cameras, *self.tiles), cp.float32)
+        self.alarms, self.explained = cp.zeros((2, cameras, *self.tiles), cp.int32)
+        self.counts = cp.zeros((cameras, 3), cp.int32)
+        theta = 0.6 * settings.rho if settings.threshold is None else settings.threshold
+        self.control = cp.tile(cp.array([theta, 0.0], cp.float32), (cameras, 1))
+
+    def apply(self, frames: Any, out: np.ndarray, learn: bool, forgetting: float | None) -> None:
+        """Host frames in, host masks out, waiting for both."""
+        cameras, height, width, channels = self.shape
+        flat = frames.reshape(cameras, self.pixels, channels)
+        self.frame[:, : self.pixels] = flat if isinstance(flat, self.cp.ndarray) else self.cp.asarray(flat)
+        self.step(self.frame, learn, forgetting)
+        out[...] = self.cp.asnumpy(self.out[:, : self.pixels]).reshape(out.shape)
+
+    def step(self, frame: Any, learn: bool, forgetting: float | None = None) -> Any:
+        """One frame of every camera, already on the device as (cameras, padded, channels); the masks stay there too."""
+        if self.folding:
+            self._fold(frame, learn, forgetting)
+        else:
+            self._exact(frame, learn, forgetting)
+        return self.out
+
+    def _exact(self, frame: Any, learn: bool, forgetting: float | None) -> None:
+        s, f4 = self.settings, np.float32
+        cameras, height, width, _ = self.shape
+        shrink, cap = s.step(forgetting)
+        groups = self.total // 4
+        threshold = s.threshold * min(1.0, self.reach / s.rho)
+        implicit = s.rule == "silk"
+        target = self.raw if s.median else self.out
+        self.module.get_function("exact_step")(
+            (-(-groups // 256),), (256,),
+            (frame, self.points, self.coef, self.score if self.keep_scores else np.uint64(0), target, np.int64(groups), f4(-s.sharpness),
+             f4(self.scale * self.unit), f4(self.scale * self.unit * shrink), f4(1.0 / (self.scale * shrink * self.unit)), f4(cap),
+             f4(s.rho), f4(threshold), np.int32(implicit), np.int32(learn)))
+        if s.median:
+            self.module.get_function("median5")((-(-width // 128), height, cameras), (128,),
+                                                (self.raw, self.out, np.int32(height), np.int32(width), np.int64(self.padded)))
+        if not learn:
+            return
+        self.frames += 1
+        self.reach = shrink * self.reach + (min(max(s.rho - shrink * self.reach, 0.0), cap) if implicit else cap * (self.reach < s.rho))
+        self.scale *= shrink
+        if self.scale * RANGE < 1.05:  # the next coefficient would no longer fit its 16 bits
+            self.module.get_function("rescale")((2048,), (256,), (self.coef, np.int64(self.coef.size), f4(self.scale)))
+            self.scale = 1.0
+
+    def _fold(self, frame: Any, learn: bool, forgetting: float | None) -> None:
+        s, f4, i4, i8 = self.settings, np.float32, np.int32, np.int64
+        cameras, height, width, channels = self.shape
+        if self.frames == 0:
+            self.out[...] = 0
+            if learn:
+                self.points[0] = frame.transpose(2, 0, 1).reshape(channels, self.total)
+                self.coef[0], self.score[...], self.reference[...], self.frames = s.rho, s.rho, frame, 1
+                self.control[:, 1] = 1.0
+            return
+        get = self.fold_module.get_function
+        shrink, cap = s.step(forgetting)
+        rows, cols = self.tiles
+        grid, wide = (-(-width // 128), height, cameras), (128,)
+        size = (i4(height), i4(width), i4(rows), i4(cols), i8(self.padded))
+        next_scale = self.scale * shrink
+        get("fold_step")((-(-self.total // 256),), (256,), (
+            frame, self.points, self.coef, self.unrest, self.previous, self.control, self.score, self.raw, i8(self.padded), i8(self.total),
+            f4(-s.sharpness), f4(self.scale), f4(shrink), f4(cap), f4(s.slow), f4(BOOST), f4(s.rho), f4(s.fold), f4(s.move),
+            f4(s.unrest / 255.0), f4(0.005 * s.rho / next_scale), i4((self.frames + 1) % 64), i8(self.padded // 64), i4(learn)))
+        get("light_map")((cameras,), (256,), (frame, self.reference, self.gain, self.alarms, self.explained, self.counts, *size),
+                         shared_mem=8 * rows * cols)
+        if s.light:
+            get("explain")(grid, wide, (frame, self.reference, self.gain, self.control, self.raw, self.alarms, self.explained, *size,
+                                        f4(2.0 * s.sigma**2), f4(s.rho)))
+            get("accept")(grid, wide, (frame, self.points, self.coef, self.raw, self.alarms, self.explained, self.counts, *size,
+                                       i8(self.total), f4(-s.sharpness), f4(s.fold), f4(s.rho / next_scale), i4(learn)))
+        get("settle")(grid, wide, (frame, self.raw, self.out, self.unrest, self.previous, self.reference, self.counts, i4(height),
+                                   i4(width), i8(self.padded), i4(7), i4(s.median), i4(learn)))
+        if not learn:
+            return
+        low, high = (s.rho * v for v in THETA_RANGE)
+        get("finish")((-(-cameras // 64),), (64,), (self.control, self.counts, i4(cameras), f4(self.pixels), f4(s.nu), f4(low), f4(high),
+                                                    i4(s.threshold is None and s.nu > 0), f4(LIGHT_SHARE), f4(LOST_SHARE)))
+        self.frames += 1
+        self.scale = next_scale
+        if self.scale < 1e-6:
+            self.coef *= f4(self.scale)
+            self.scale = 1.0
+
+    def stream(self, frames: Iterable[np.ndarray], depth: int = 3) -> Iterator[np.ndarray]:
+        """Masks of many host frames, with upload, kernel and download overlapped through pinned buffers.
+
+        A yielded mask is a view that stays valid until `depth` - 1 more masks have been taken.
+        """
+        cp, (cameras, height, width, channels) = self.cp, self.shape
+        up, work, down = (cp.cuda.Stream(non_blocking=True) for _ in range(3))
+        lanes = [Lane(self) for _ in range(depth)]
+        waiting: list[Lane] = []
+        for i, image in enumerate(frames):
+            lane = lanes[i % depth]
+            if len(waiting) == depth:
+                yield waiting.pop(0).finished()
+            lane.host_frame[:, : self.pixels] = np.asarray(image, np.uint8).reshape(cameras, self.pixels, channels)
+            lane.send(up, work, down)
+            waiting.append(lane)
+        for lane in waiting:
+            yield lane.finished()
+
+    def stream_pinned(self, frames: list[np.ndarray], count: int, depth: int = 3) -> float:
+        """Seconds per frame when the frames already lie in pinned memory (a capture card's buffers): no staging copy."""
+        from time import perf_counter
+
+        up, work, down = (self.cp.cuda.Stream(non_blocking=True) for _ in range(3))
+        lanes = [Lane(self) for _ in range(depth)]
+        for lane, frame in zip(lanes, frames, strict=False):
+            lane.host_frame[:, : self.pixels] = frame.reshape(self.shape[0], self.pixels, -1)
+        self.cp.cuda.Device().synchronize()
+        begin = perf_counter()
+        for i in range(count):
+            lane = lanes[i % depth]
+            if lane.used:
+                lane.downloaded.synchronize()
+            lane.send(up, work, down)
+        self.cp.cuda.Device().synchronize()
+        return (perf_counter() - begin) / count
+
+    def scores(self) -> np.ndarray:
+        cameras, height, width, _ = self.shape
+        return self.cp.asnumpy(self.score[:, : self.pixels]).reshape(cameras, height, width)
+
+    def background(self) -> np.ndarray:
+        cp, (cameras, height, width, channels) = self.cp, self.shape
+        if self.folding:
+            points, coef = self.points, self.coef
+        else:  # words of four pixels back to single ones
+            words = self.points.reshape(self.settings.budget, channels, self.total // 4, 4)
+            points = words.transpose(0, 2, 1, 3).reshape(self.settings.budget, self.total, channels).transpose(0, 2, 1)
+            coef = self.coef
+        best = coef.argmax(0)
+        colours = cp.take_along_axis(points, best[None, None, :], 0)[0].T.reshape(cameras, self.padded, channels)
+        return cp.asnumpy(colours[:, : self.pixels]).reshape(self.shape)
+
+    def arrays(self) -> dict[str, Any]:
+        names = ["points", "coef"] + (["unrest", "previous", "reference", "control"] if self.folding else [])
+        return {name: getattr(self, name) for name in names}
+
+    def scalars(self) -> dict[str, float]:
+        return {"scale": self.scale, "reach": self.reach, "frames": self.frames}
+
+
+class Lane:
+    """Pinned and device buffers for one frame under way."""
+
+    def __init__(self, model: Gpu):
+        cp = model.cp
+
+        def pinned(shape: tuple[int, ...]) -> np.ndarray:
+            size = int(np.prod(shape))
+            return np.frombuffer(cp.cuda.alloc_pinned_memory(size), np.uint8, size).reshape(shape)
+
+        self.frame, self.mask = cp.zeros_like(model.frame), cp.zeros_like(model.out)
+        self.host_frame, self.host_mask = pinned(model.frame.shape), pinned(model.out.shape)
+        self.uploaded, self.computed, self.downloaded = (cp.cuda.Event(disable_timing=True) for _ in range(3))
+        self.model, self.used = model, False
+
+    def send(self, up: Any, work: Any, down: Any) -> None:
+        """Queue upload, kernel and download of this lane's frame on three streams."""
+        if self.used:
+            up.wait_event(self.computed)
+            work.wait_event(self.downloaded)
+        self.frame.set(self.host_frame, stream=up)
+        self.uploaded.record(up)
+        work.wait_event(self.uploaded)
+        with work:
+            self.mask[...] = self.model.step(self.frame, True)
+            self.computed.record(work)
+        down.wait_event(self.computed)
+        self.mask.get(stream=down, out=self.host_mask, blocking=False)
+        self.downloaded.record(down)
+        self.used = True
+
+    def finished(self) -> np.ndarray:
+        self.downloaded.synchronize()
+        cameras, height, width, _ = self.model.shape
+        mask = self.host_mask[:, : self.model.pixels].reshape(cameras, height, width)
+        return mask[0] if cameras == 1 else mask
