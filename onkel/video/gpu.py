@@ -15,66 +15,87 @@ import numpy as np
 from .fold import BOOST, LIGHT_SHARE, LOST_SHARE, REACH, ROWS, SAMPLES, THETA_RANGE
 from .settings import Settings
 
+# of the fused kernel, found by measurement on an H200
+TUNING = {"GROUPS": 1, "UNROLL": 5, "THREADS": 256, "RESIDENT": 1, "LOAD": "__ldcs", "SHARED": 0}
 RANGE = 4.0  # a stored coefficient may grow to this multiple of the cap before all are scaled back
 
 EXACT = r"""
 __device__ __forceinline__ float exp2_fast(float z) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(z)); return y; }
 
-extern "C" __global__ __launch_bounds__(256)
+// A thread owns GROUPS groups of four pixels. Words of a slot are loaded past the cache: they are used once a frame.
+#if GROUPS == 2
+typedef uint2 Words; typedef uint4 Coefs;
+#else
+typedef unsigned Words; typedef uint2 Coefs;
+#endif
+
+__device__ __forceinline__ void unpack(const unsigned (&w)[CHANNELS][GROUPS], int q, unsigned* p)
+{
+#if CHANNELS == 3
+    p[0] = w[0][q] & 0xffffff; p[1] = __funnelshift_r(w[0][q], w[1][q], 24) & 0xffffff;
+    p[2] = __funnelshift_r(w[1][q], w[2][q], 16) & 0xffffff; p[3] = w[2][q] >> 8;
+#else
+    p[0] = w[0][q] & 255; p[1] = w[0][q] >> 8 & 255; p[2] = w[0][q] >> 16 & 255; p[3] = w[0][q] >> 24;
+#endif
+}
+
+extern "C" __global__ __launch_bounds__(THREADS, RESIDENT)
 void exact_step(const unsigned* __restrict__ frame, unsigned* __restrict__ points, uint2* __restrict__ coef,
                 float* __restrict__ scores, unsigned* __restrict__ mask, long long groups, float steep, float unit,
                 float shrunk_unit, float grow, float cap, float rho, float threshold, int implicit, int learn)
 {
-    long long g = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    long long t = blockIdx.x * (long long)blockDim.x + threadIdx.x, g = t * GROUPS;
     if (g >= groups) return;
-    unsigned x[4], xx[4], key[4];
-    float acc[4];
-#if CHANNELS == 3
-    unsigned a0 = frame[3 * g], a1 = frame[3 * g + 1], a2 = frame[3 * g + 2];
-    x[0] = a0 & 0xffffff; x[1] = __funnelshift_r(a0, a1, 24) & 0xffffff; x[2] = __funnelshift_r(a1, a2, 16) & 0xffffff; x[3] = a2 >> 8;
-#else
-    unsigned a0 = frame[g];
-    x[0] = a0 & 255; x[1] = a0 >> 8 & 255; x[2] = a0 >> 16 & 255; x[3] = a0 >> 24;
-#endif
+    unsigned x[4 * GROUPS], xx[4 * GROUPS], key[4 * GROUPS];
+    float acc[4 * GROUPS];
+    {
+        unsigned w[CHANNELS][GROUPS];
 #pragma unroll
-    for (int i = 0; i < 4; i++) { xx[i] = __dp4a(x[i], x[i], 0u); key[i] = 0xffffffffu; acc[i] = 0.f; }
-#pragma unroll 5
+        for (int q = 0; q < GROUPS; q++)
+#pragma unroll
+            for (int j = 0; j < CHANNELS; j++) w[j][q] = frame[CHANNELS * (g + q) + j];
+#pragma unroll
+        for (int q = 0; q < GROUPS; q++) unpack(w, q, x + 4 * q);
+    }
+#pragma unroll
+    for (int i = 0; i < 4 * GROUPS; i++) { xx[i] = __dp4a(x[i], x[i], 0u); key[i] = 0xffffffffu; acc[i] = 0.f; }
+#pragma unroll UNROLL
     for (int s = 0; s < SLOTS; s++) {
-        unsigned p[4];
-#if CHANNELS == 3
-        unsigned w0 = points[(3ll * s) * groups + g], w1 = points[(3ll * s + 1) * groups + g], w2 = points[(3ll * s + 2) * groups + g];
-        p[0] = w0 & 0xffffff; p[1] = __funnelshift_r(w0, w1, 24) & 0xffffff; p[2] = __funnelshift_r(w1, w2, 16) & 0xffffff; p[3] = w2 >> 8;
-#else
-        unsigned w0 = points[(long long)s * groups + g];
-        p[0] = w0 & 255; p[1] = w0 >> 8 & 255; p[2] = w0 >> 16 & 255; p[3] = w0 >> 24;
-#endif
-        uint2 c = coef[(long long)s * groups + g];
-        unsigned u[4] = {c.x & 0xffff, c.x >> 16, c.y & 0xffff, c.y >> 16};
+        unsigned w[CHANNELS][GROUPS], c[2 * GROUPS], p[4 * GROUPS];
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
+        for (int j = 0; j < CHANNELS; j++) *(Words*)w[j] = LOAD((const Words*)(points + ((long long)CHANNELS * s + j) * groups) + t);
+        *(Coefs*)c = LOAD((const Coefs*)(coef + (long long)s * groups) + t);
+#pragma unroll
+        for (int q = 0; q < GROUPS; q++) unpack(w, q, p + 4 * q);
+#pragma unroll
+        for (int i = 0; i < 4 * GROUPS; i++) {
+            unsigned u = i & 1 ? c[i >> 1] >> 16 : c[i >> 1] & 0xffff;
             unsigned d = __dp4a(p[i], p[i], xx[i]) - 2u * __dp4a(p[i], x[i], 0u);   // |p|^2 + |x|^2 - 2 p.x
-            acc[i] += (float)u[i] * exp2_fast((float)d * steep);
-            key[i] = min(key[i], u[i] << 8 | s);
+            acc[i] += (float)u * exp2_fast((float)d * steep);
+            key[i] = min(key[i], u << 8 | s);
         }
     }
-    unsigned m = 0;
 #pragma unroll
-    for (int i = 0; i < 4; i++) m |= (unit * acc[i] < threshold ? 255u : 0u) << (8 * i);
-    mask[g] = m;
-    if (scores) ((float4*)scores)[g] = make_float4(unit * acc[0], unit * acc[1], unit * acc[2], unit * acc[3]);
+    for (int q = 0; q < GROUPS; q++) {
+        unsigned m = 0;
+#pragma unroll
+        for (int i = 0; i < 4; i++) m |= (unit * acc[4 * q + i] < threshold ? 255u : 0u) << (8 * i);
+        mask[g + q] = m;
+        if (scores) ((float4*)scores)[g + q] = make_float4(unit * acc[4 * q], unit * acc[4 * q + 1], unit * acc[4 * q + 2], unit * acc[4 * q + 3]);
+    }
     if (!learn) return;
     unsigned char* bytes = (unsigned char*)points;
     unsigned short* halves = (unsigned short*)coef;
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4 * GROUPS; i++) {
         float a = implicit ? fminf(fmaxf(rho - shrunk_unit * acc[i], 0.f), cap) : (unit * acc[i] < rho ? cap : 0.f);
         unsigned u = __float2uint_rn(a * grow), s = key[i] & 255;
         if (u == 0 || u < key[i] >> 8) continue;
         halves[(s * groups + g) * 4 + i] = (unsigned short)u;
 #pragma unroll
         for (int c = 0; c < CHANNELS; c++) {
-            int b = CHANNELS * i + c;
-            bytes[(((long long)CHANNELS * s + (b >> 2)) * groups + g) * 4 + (b & 3)] = (unsigned char)(x[i] >> (8 * c));
+            int b = CHANNELS * (i & 3) + c;
+            bytes[(((long long)CHANNELS * s + (b >> 2)) * groups + g + (i >> 2)) * 4 + (b & 3)] = (unsigned char)(x[i] >> (8 * c));
         }
     }
 }
@@ -298,7 +319,8 @@ def cupy() -> Any:
 
 @cache
 def kernels(source: str, slots: int, channels: int) -> Any:
-    flags = ("--std=c++14", f"-DSLOTS={slots}", f"-DCHANNELS={channels}", f"-DSAMPLES={SAMPLES}", f"-DREACH={REACH}")
+    flags = ("--std=c++14", f"-DSLOTS={slots}", f"-DCHANNELS={channels}", f"-DSAMPLES={SAMPLES}", f"-DREACH={REACH}",
+             *(f"-D{name}={value}" for name, value in TUNING.items() if name != "SHARED"))
     return cupy().RawModule(code=source, options=flags)
 
 
@@ -363,10 +385,10 @@ class Gpu:
         implicit = s.rule == "silk"
         target = self.raw if s.median else self.out
         self.module.get_function("exact_step")(
-            (-(-groups // 256),), (256,),
+            (-(-groups // (TUNING["GROUPS"] * TUNING["THREADS"])),), (TUNING["THREADS"],),
             (frame, self.points, self.coef, self.score if self.keep_scores else np.uint64(0), target, np.int64(groups), f4(-s.sharpness),
              f4(self.scale * self.unit), f4(self.scale * self.unit * shrink), f4(1.0 / (self.scale * shrink * self.unit)), f4(cap),
-             f4(s.rho), f4(threshold), np.int32(implicit), np.int32(learn)))
+             f4(s.rho), f4(threshold), np.int32(implicit), np.int32(learn)), shared_mem=TUNING["SHARED"])
         if s.median:
             self.module.get_function("median5")((-(-width // 128), height, cameras), (128,),
                                                 (self.raw, self.out, np.int32(height), np.int32(width), np.int64(self.padded)))
