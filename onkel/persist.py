@@ -45,6 +45,7 @@ ADAPTERS = (  # the classes that a file may name
     "estimators.KernelClassifier",
     "estimators.KernelRegressor",
     "estimators.NoveltyDetector",
+    "prequential.Run",
     "river.KernelClassifier",
     "river.KernelRegressor",
     "river.NoveltyDetector",

@@ -25,17 +25,18 @@ import numpy as np
 from onkel import layout as at
 from onkel.blocks import Array, Objects, Rows, Sparse, Store
 from onkel.budget import DROPS, Budget
-from onkel.kernels import RBF, Laplacian, Linear, Matern, Matrix, Pairwise, Polynomial, Product, Sum, is_direct
+from onkel.kernels import RBF, Laplacian, Linear, Matern, Matrix, Pairwise, Polynomial, Product, Sum, is_direct, kernel
 from onkel.labels import Labels
 from onkel.learner import Learner, State
 from onkel.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Novelty, Softmax, Square, Structured, User
+from onkel.missing import Observed
 from onkel.steps import Adaptive, Alma, Explicit, Implicit, InvSqrt, SqrtDecay
 from onkel.theory import Growing
 
 _KERNELS = (RBF, Laplacian, Linear, Matern, Polynomial, Sum, Product)
 _LOSSES = (Hinge, Square, Logistic, EpsilonInsensitive, Huber, Novelty, Softmax, Structured)
 _STEPS = (Explicit, Implicit, Adaptive, Alma, InvSqrt, SqrtDecay)
-PARTS = {part.__name__: part for part in (*_KERNELS, *_LOSSES, *_STEPS, Budget, Growing)}
+PARTS = {part.__name__: part for part in (*_KERNELS, *_LOSSES, *_STEPS, Budget, Growing, Observed)}
 _FLAT = 4096  # classes; beyond, an unstructured label set is kept as arrays, whose size the file has to prove
 
 KINDS = "biufUSMm"  # what an array may hold: numbers, text, times; never Python objects
@@ -49,9 +50,9 @@ class Given(NamedTuple):
     functions: Mapping[str, Any] = {}
 
     def find(self, kind: str, name: str) -> Any:
-        among = {"kernel": self.kernels, "loss": self.losses, "function": self.functions}[kind]
+        plural = {"kernel": "kernels", "loss": "losses", "function": "functions"}[kind]
+        among = getattr(self, plural)
         if name not in among:
-            plural = {"kernel": "kernels", "loss": "losses", "function": "functions"}[kind]
             raise ValueError(
                 f"this model uses the {kind} {name!r}, which was written in Python and is not in the file; "
                 f"give it: load(path, {plural}={{{name!r}: ...}})"
@@ -96,7 +97,7 @@ def describe(value: Any, arrays: dict[str, Array], path: str = "model", users: d
         return {"is": "dict", "items": [[inside(k, f"{i}k"), inside(v, str(i))] for i, (k, v) in enumerate(value.items())]}
     if type(value) is tuple:
         if len(value) == 2 and isinstance(value[0], Learner) and isinstance(value[1], State):
-            return {"is": "learned", "learner": inside(value[0], "learner"), "state": inside(_parts(value[1]), "state")}
+            return {"is": "learned", "learner": inside(value[0], "learner"), "state": inside(value[1], "state")}
         return {"is": "tuple", "items": inside(list(value), "items")}
     if type(value) in PARTS.values():
         return fields(type(value).__name__, value, value._fields)
@@ -106,18 +107,22 @@ def describe(value: Any, arrays: dict[str, Array], path: str = "model", users: d
         if value.m <= _FLAT and value == Labels.flat(value.m):
             return {"is": "Labels", "flat": value.m}
         return fields("Labels", value, ("cost", "kernel"))
+    if type(value) is State:
+        return {"is": "State", **{name: inside(part, name) for name, part in _parts(value).items()}}
     if type(value) is Rows:
         return fields("Rows", value, ("data",))
     if type(value) is Sparse:
         return fields("Sparse", value, ("begin", "length", "indices", "data", "width", "top", "norms", "sums"))
     if type(value) is Objects:
         return fields("Objects", value, ("items",))
+    if type(value) is Matrix and type(value.function) in PARTS.values():
+        return fields("Matrix", value, ("function",))
     if isinstance(value, Matrix | Pairwise):
-        return _named("kernel", value.function, value, users)
+        return {**_named("kernel", value.function, value.function, users), "pairwise": isinstance(value, Pairwise)}
     if isinstance(value, User):
         return _named("loss", value.written[0], value.written, users)
     if callable(value) and not isinstance(value, type):
-        return _named("function", value, value, users)
+        return _named("kernel" if path.endswith("kernel") else "function", value, value, users)
     raise TypeError(
         f"{path}: a value of type {type(value).__qualname__} cannot be saved without running code on loading; numbers, text, "
         "arrays, lists, dicts and onkel's own kernels, losses and steps can"
@@ -148,7 +153,8 @@ def build(tree: Any, arrays: Mapping[str, Array], given: Given) -> Any:
         return {key: inside(item) for key, item in tree.items()}
     kind, rest = tree["is"], {key: item for key, item in tree.items() if key != "is"}
     if kind in ("kernel", "loss", "function"):
-        return given.find(kind, rest["name"])
+        found = given.find(kind, rest["name"])
+        return kernel(found) if rest.get("pairwise") and not isinstance(found, Pairwise) else found
     if kind == "array":
         return arrays[rest["name"]]
     if kind == "objects":
@@ -166,8 +172,7 @@ def build(tree: Any, arrays: Mapping[str, Array], given: Given) -> Any:
     if kind == "dict":
         return {inside(key): inside(item) for key, item in rest["items"]}
     if kind == "learned":
-        learner = inside(rest["learner"])
-        state = _state(learner, **inside(rest["state"]))
+        learner, state = inside(rest["learner"]), inside(rest["state"])
         check(learner, state)
         return learner, state
     if kind == "Labels" and "flat" in rest:
@@ -179,12 +184,16 @@ def build(tree: Any, arrays: Mapping[str, Array], given: Given) -> Any:
         return Labels(**parts)
     if kind == "Learner":
         return Learner(**parts)
+    if kind == "State":
+        return _state(**parts)
     if kind == "Rows":
         return Rows(_matrix("points", parts["data"]))
     if kind == "Objects":
         return Objects(parts["items"])
     if kind == "Sparse":
         return _sparse(**parts)
+    if kind == "Matrix":
+        return Matrix(**parts)
     if kind not in PARTS:
         raise ValueError(f"there is no part called {kind!r}")
     return PARTS[kind](**parts)
@@ -219,6 +228,9 @@ def _parts(state: State) -> dict[str, Any]:
     """Everything that the next step depends on; room to work in is left out.  Empty places are kept: the bits depend on order."""
     m, base, slots = state.m, state.base, state.slots
     parts = {
+        "m": m,
+        "base": base,
+        "scalar": state.scalar,
         "numbers": {name.lower(): float(state.num[getattr(at, name)]) for name in _NUMBERS},
         "offset": np.stack([state.num[at.NUMBERS + row * m : at.NUMBERS + (row + 1) * m] for row in _OFFSET]),
         "width": state.width,
@@ -237,38 +249,39 @@ def _parts(state: State) -> dict[str, Any]:
     }
 
 
-def _state(learner: Any, numbers: Any, offset: Any, width: Any, points: Any = None, gram: Any = None, **rows: Any) -> State:
-    _must(isinstance(learner, Learner), "a learner")
-    state = learner.init()
-    m, base = state.m, state.base
+def _state(m: Any, base: Any, scalar: Any, width: Any, numbers: Any, offset: Any, **rows: Any) -> State:
+    _must(type(m) is type(base) is type(width) is int and type(scalar) is bool and base in (m, 2 * m), "the number of outputs")
     _must(_is(offset, (3, m), np.float64), "the offset")
+    state = State(m, base, scalar, np.zeros(at.NUMBERS + at.VECTORS * m + m + at.TRACE + at.CALL))
     for name in _NUMBERS:
         state.num[getattr(at, name)] = numbers[name.lower()]
     for row, values in zip(_OFFSET, offset, strict=True):
         state.num[at.NUMBERS + row * m : at.NUMBERS + (row + 1) * m] = values
-    if width == 0 and points is None and gram is None and not rows:
+    if width == 0 and not rows:
         return state
-    coef, trace, magnitude, own = (rows[name] for name in ("coef", "trace", "magnitude", "own"))
+    coef, trace, magnitude, own, points = (rows[name] for name in ("coef", "trace", "magnitude", "own", "points"))
     room, dtype = coef.shape[-1], coef.dtype
     _must(_is(coef, (m, room), dtype) and _is(trace, (base - m, room), dtype), "the coefficients")
     _must(_is(magnitude, (room,), dtype) and _is(own, (room,), dtype), "the coefficients")
     direct = isinstance(points, np.ndarray)
-    _must(type(width) is int and (not direct or _is(points, (width, room), dtype)), "the points")
+    _must(_is(points, (width, room), dtype) if direct else isinstance(points, Rows | Sparse | Objects), "the points")
     state.slots = np.zeros((base + at.AUX + (width if direct else 0), room), dtype)
     state.slots[:m], state.slots[m:base] = coef, trace
     state.slots[base + at.MAG], state.slots[base + at.KXX] = magnitude, own
     if direct:
         state.slots[base + at.AUX :] = points
     else:
-        _must(isinstance(points, Rows | Sparse | Objects), "the points")
         state.store = points
-    state.born, state.gram, state.width = rows["born"], gram, width
+    state.born, state.gram, state.width = rows["born"], rows["gram"], width
     return state
 
 
 def check(learner: Learner, state: State) -> None:
     """Refuse a state that the compiled loop, which asks nothing, could not work on safely."""
+    _must(isinstance(learner, Learner) and isinstance(state, State), "a learner and its state")
     fresh, m = learner.init(), state.m
+    _must((m, state.base, state.scalar) == (fresh.m, fresh.base, fresh.scalar), f"{m} outputs for {fresh.m}")
+    _must(_is(state.num, fresh.num.shape, np.float64), "the numbers")
     kept = np.delete(state.num[: at.NUMBERS + at.KEPT_VECTORS * m], at.THETA)
     _must(np.isfinite(kept).all() and not np.isinf(state.num[at.THETA]), "numbers that are not finite")
     _must(math.isnan(state.num[at.THETA]) == math.isnan(fresh.num[at.THETA]), "a margin")
