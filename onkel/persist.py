@@ -49,6 +49,7 @@ ADAPTERS = (  # the classes that a file may name
     "river.KernelClassifier",
     "river.KernelRegressor",
     "river.NoveltyDetector",
+    "video.subtractor.BackgroundSubtractor",
 )
 LEARNED = "learner"
 

@@ -180,7 +180,7 @@ class BackgroundSubtractor:
         return header, arrays
 
     @classmethod
-    def _from_file(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> BackgroundSubtractor:
+    def _from_file(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], kernels: Any = None) -> BackgroundSubtractor:
         """The inverse of `_to_file`; shapes and types are checked, nothing in the file is run."""
         self = cls(backend=header["backend"], cameras=int(header["cameras"]))
         self.settings = Settings(**header["settings"])
