@@ -41,26 +41,38 @@ def finish_rows(kernel, K):
 
 
 @compiled(fastmath=VECTOR)
-def finish_squares(kernel, K, xn, zn):
-    """The same from products x.z by way of |x|^2 + |z|^2 - 2 x.z, held at 0 from below."""
-    n = K.shape[1]
-    spare = np.empty((1, n), K.dtype)
-    for i in range(len(K)):
-        own = xn[i]
-        for j in range(n):
-            d = own + zn[j] - (K[i, j] + K[i, j])
-            K[i, j] = d if d > 0 else 0
-        transform(kernel, K, i, spare, 0, n)
+def expand(K, i, xn, zn, share):
+    """K[i] from products x.z to |x|^2 + |z|^2 - 2 x.z; returns how many lost too many digits to be trusted."""
+    own, lost = xn[i], 0
+    for j in range(K.shape[1]):
+        both = own + zn[j]
+        d = both - (K[i, j] + K[i, j])
+        K[i, j] = d if d > 0 else 0
+        lost += d < share * both
+    return lost
 
 
 @compiled(fastmath=VECTOR)
-def squares(X, Z, K):
-    for i in range(len(X)):
-        for j in range(len(Z)):
-            total = K.dtype.type(0)
-            for c in range(X.shape[1]):
-                total += (X[i, c] - Z[j, c]) ** 2
-            K[i, j] = total
+def distance(X, i, Z, j):
+    total = X.dtype.type(0)
+    for c in range(X.shape[1]):
+        total += (X[i, c] - Z[j, c]) ** 2
+    return total
+
+
+@compiled
+def finish_squares(kernel, K, xn, zn, X, Z):
+    """From products to kernel values of a distance.  Points close to each other but far from the origin lose their digits in
+    |x|^2 + |z|^2 - 2 x.z: those distances are computed again, from differences (where the rows are at hand)."""
+    n = K.shape[1]
+    spare = np.empty((1, n), K.dtype)
+    share = K.dtype.type(1e-4 if K.itemsize == 8 else 1e-2)
+    for i in range(len(K)):
+        if expand(K, i, xn, zn, share) > 0 and len(X) > 0:
+            for j in range(n):
+                if K[i, j] < share * (xn[i] + zn[j]):
+                    K[i, j] = distance(X, i, Z, j)
+        transform(kernel, K, i, spare, 0, n)
 
 
 @compiled(fastmath=VECTOR)
@@ -170,28 +182,13 @@ class Rows:
             return K
         if k.geometry == "absolute":
             absolutes(X, data, K)
-        elif k.geometry == "product":
-            np.dot(X, data.T, out=K)
         else:
-            xn, zn = self.norms, Z.norms[:n]
-            if self._far(k, xn, zn):
-                # far from the origin the expanded distance loses its digits: move the origin, or take differences
-                origin = data[0] if n else X[0]
-                X, data = X - origin, data - origin
-                xn, zn = np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", data, data)
-                if self._far(k, xn, zn):
-                    squares(X, data, K)
-                    finish_rows(k, K)
-                    return K
             np.dot(X, data.T, out=K)
-            finish_squares(k, K, xn, zn)
-            return K
-        finish_rows(k, K)
+        if k.geometry == "square":
+            finish_squares(k, K, self.norms, Z.norms[:n], X, data)
+        else:
+            finish_rows(k, K)
         return K
-
-    def _far(self, k: Any, xn: Array, zn: Array) -> bool:
-        size = float(xn.max(initial=0.0)) + float(zn.max(initial=0.0))
-        return bool(not size <= (256.0 if self.dtype.itemsize == 4 else 4096.0) * float(k.sigma) ** 2)
 
     def diagonal(self, k: Any) -> Array:
         out = np.ones(len(self), self.dtype)
@@ -344,7 +341,8 @@ class Sparse:
             return K
         sparse_products(starts, rows, values, Z.begin, Z.length, Z.indices, Z.data, n, acc, K)
         if k.geometry == "square":
-            finish_squares(k, K, X.norms, Z.norms[:n])
+            nothing = np.empty((0, 0), X.dtype)
+            finish_squares(k, K, X.norms, Z.norms[:n], nothing, nothing)
         else:
             finish_rows(k, K)
         return K

@@ -385,8 +385,8 @@ def insert(kappa, K, r, kxx, rule, num, slots, keys, born, gram, m, base):
         num[N] = n + 1.0
     else:
         slot = weakest(keys, base + MAG, born, n)
-        if slots.dtype.type(size) < slots[base + MAG, slot]:
-            slot = NOT_STORED
+        if size * (1.0 + 8.0 * np.finfo(slots.dtype).eps) < slots[base + MAG, slot]:
+            slot = NOT_STORED  # outright: what decay makes equal up to rounding is a tie, and then the older one goes
         if drop == MERGE:
             merge(kappa, slot, K, r, kxx, rule, num, slots, keys, born, gram, m, base)
         elif drop == PROJECT:

@@ -72,6 +72,21 @@ def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     return dispatcher
 
 
+class Value:
+    """Named tuples that are values of their own: RBF(1.0) is not Laplacian(1.0), though the tuples are alike."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and tuple.__eq__(self, other)  # type: ignore[arg-type]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, tuple.__hash__(self)))  # type: ignore[arg-type]
+
+
 @intrinsic
 def _bits_to_double(typingctx, bits):
     return numba.float64(numba.int64), lambda context, builder, sig, args: builder.bitcast(args[0], ir.DoubleType())

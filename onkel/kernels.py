@@ -17,7 +17,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from onkel.compiled import VECTOR, compiled, exp
+from onkel.compiled import VECTOR, Value, compiled, exp
 
 Array = NDArray[Any]
 
@@ -32,7 +32,7 @@ def _number(kernel: str, name: str, value: Any, positive: bool = True) -> float:
     return number
 
 
-class _Algebra:
+class _Algebra(Value):
     """+ and * between kernels, and k(X, Z) as a matrix."""
 
     __slots__ = ()
@@ -352,8 +352,8 @@ def fill(kernel: Any, slots: Array, first: int, X: Array, t: int, n: int, out: A
 def _fill(kernel, slots, first, X, t, n, out, row):
     cls = kernel.instance_class
     if cls is Sum or cls is Product:
-        adding = cls is Sum
-        return lambda kernel, slots, first, X, t, n, out, row: _both(kernel, adding, slots, first, X, t, n, out, row)
+        both, adding = compiled(_both, cache=False), cls is Sum  # afresh, so that sums of sums do not call themselves
+        return lambda kernel, slots, first, X, t, n, out, row: both(kernel, adding, slots, first, X, t, n, out, row)
     look, transform = _GEOMETRY[cls.geometry], cls.transform
 
     def leaf(kernel, slots, first, X, t, n, out, row):
@@ -363,7 +363,6 @@ def _fill(kernel, slots, first, X, t, n, out, row):
     return leaf
 
 
-@compiled
 def _both(kernel, adding, slots, first, X, t, n, out, row):
     """Its own function, since it allocates and entry points that only borrow may not."""
     left = np.empty((2, n), out.dtype)

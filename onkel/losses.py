@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onkel.compiled import compiled
+from onkel.compiled import Value, compiled
 from onkel.labels import Labels
 from onkel.prox import clip, logistic_root, sigmoid, simplex_qp, softmax, softmax_prox, solve
 
@@ -55,7 +55,7 @@ class _Margin(NamedTuple):
     rho: float
 
 
-class Hinge(_Margin):
+class Hinge(Value, _Margin):
     """max(0, rho - y f), y = +1 or -1.  rho = 0 makes the perceptron of an explicit step.
 
     At y f = rho an explicit step updates ([K] (14)), an adaptive one does not ([V] (15)).
@@ -100,7 +100,7 @@ class Hinge(_Margin):
         return _clipped_tangent(a, cap, k, dz, dcap)
 
 
-class Novelty(_Margin):
+class Novelty(Value, _Margin):
     """max(0, rho - f): points of low score are novel.  Only f < rho updates.  A "mistake" of the trace is an alert, f < rho."""
 
     __slots__ = ()
@@ -142,7 +142,7 @@ class Novelty(_Margin):
         return _clipped_tangent(a, cap, k, dz, dcap)
 
 
-class Square(NamedTuple("_Square", [])):
+class Square(Value, NamedTuple("_Square", [])):
     """1/2 (y - f)^2"""
 
     __slots__ = ()
@@ -178,7 +178,7 @@ class Square(NamedTuple("_Square", [])):
         return _smooth_tangent(z + k * a - y, 1.0, cap, k, dz, dcap)
 
 
-class Logistic(NamedTuple("_Logistic", [])):
+class Logistic(Value, NamedTuple("_Logistic", [])):
     """log(1 + exp(-y f)), y = +1 or -1"""
 
     __slots__ = ()
@@ -220,7 +220,7 @@ class _Tube(NamedTuple):
     epsilon: float
 
 
-class EpsilonInsensitive(_Tube):
+class EpsilonInsensitive(Value, _Tube):
     """max(0, |y - f| - epsilon).  Only |y - f| > epsilon updates.  A "mistake" of the trace is a point outside the tube."""
 
     __slots__ = ()
@@ -266,7 +266,7 @@ class _Scale(NamedTuple):
     sigma: float
 
 
-class Huber(_Scale):
+class Huber(Value, _Scale):
     """With d = y - f:  |d| - sigma/2 if |d| >= sigma, else d^2 / (2 sigma).  A "mistake" of the trace is |d| > sigma."""
 
     __slots__ = ()
@@ -314,7 +314,7 @@ class Huber(_Scale):
 # --- a user's own ----------------------------------------------------------------------------------------------------------
 
 
-class User(NamedTuple("_User", [])):
+class User(Value, NamedTuple("_User", [])):
     """A user's convex loss of one score; :func:`loss` makes a class of its own for each."""
 
     __slots__ = ()
@@ -418,6 +418,8 @@ def _user_loss(value: Callable[..., float], derivative: Callable[..., float]) ->
 
     @compiled(cache=False)
     def _tangent(loss, z, y, theta, cap, k, a, dz, dcap):
+        if cap == 0.0:
+            return -dcap * float(steep(z, y))
         u = z + k * a
         h = 1e-6 * max(1.0, abs(u))
         below, above = float(steep(u - h, y)), float(steep(u + h, y))
@@ -477,7 +479,7 @@ class _Structured(NamedTuple):
     rho: float
 
 
-class Structured(_Structured):
+class Structured(Value, _Structured):
     """max(0, max over z != y of [rho Delta(y, z) + f(z)] - f(y)); with flat labels the multiclass hinge.  [V] (25), [C] (19)
 
     The rival y* is taken at the scores before the step, lowest index on ties.  The implicit step of [C] moves y and y* alone;
@@ -573,7 +575,7 @@ class _Softmax(NamedTuple):
     labels: Labels
 
 
-class Softmax(_Softmax):
+class Softmax(Value, _Softmax):
     """log sum_z exp f(z) - f(y): multinomial logistic loss; its Hessian diag(p) - p p' is not diagonal.  [V] (43), (44)"""
 
     __slots__ = ()

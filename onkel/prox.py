@@ -119,6 +119,10 @@ def simplex_qp(M, gain, dead, cap, p):
         count = 0
         multiplier = 0.0
         if capped:
+            for z in range(m):  # the multiplier absorbs a constant; without it far scores keep their digits
+                if z != best:
+                    gain[z] -= gain[best]
+            gain[best] = 0.0
             active[0] = best
             count = 1
             p[best] = cap

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.compiled import Value
+
 Schedule = float | Callable[[int], float]
 
 
@@ -28,7 +30,7 @@ class _InvSqrt(NamedTuple):
     eta: float
 
 
-class InvSqrt(_InvSqrt):
+class InvSqrt(Value, _InvSqrt):
     """eta / sqrt(t).  [K] Theorem 4
 
     >>> InvSqrt(0.5)(4)
@@ -49,7 +51,7 @@ class _SqrtDecay(NamedTuple):
     tau: float
 
 
-class SqrtDecay(_SqrtDecay):
+class SqrtDecay(Value, _SqrtDecay):
     """eta sqrt(tau / (tau + t)).  [V] (59), printed there without eta"""
 
     __slots__ = ()
@@ -80,12 +82,16 @@ def etas(eta: Schedule, start: int, n: int) -> NDArray[np.float64]:
     return values
 
 
-class Explicit(NamedTuple):
-    """f <- (1 - eta lam) f - eta C loss'(f(x)) k(x, .): NORMA."""
-
+class _Explicit(NamedTuple):
     eta: Schedule = 0.1
     lam: float = 0.01
     C: float = 1.0
+
+
+class Explicit(Value, _Explicit):
+    """f <- (1 - eta lam) f - eta C loss'(f(x)) k(x, .): NORMA."""
+
+    __slots__ = ()
 
     def check(self) -> Explicit:
         checked = Explicit(
@@ -98,13 +104,17 @@ class Explicit(NamedTuple):
         return checked
 
 
-class Implicit(NamedTuple):
-    """f <- the minimiser of 1/2 |g - f|^2 + eta (lam/2 |g|^2 + C loss(g(x))): ILK.  ``exact`` matters for Structured alone."""
-
+class _Implicit(NamedTuple):
     eta: Schedule = 1.0
     lam: float = 0.01
     C: float = 1.0
     exact: bool = False
+
+
+class Implicit(Value, _Implicit):
+    """f <- the minimiser of 1/2 |g - f|^2 + eta (lam/2 |g|^2 + C loss(g(x))): ILK.  ``exact`` matters for Structured alone."""
+
+    __slots__ = ()
 
     def check(self) -> Implicit:
         return Implicit(
@@ -115,14 +125,7 @@ class Implicit(NamedTuple):
         )
 
 
-class Adaptive(NamedTuple):
-    """A step whose size adapts itself by meta-descent: eta <- eta max(1/2, 1 - mu <g, v>): SVMD.
-
-    v traces how f depends on log eta, with memory ``decay`` ([V]'s lambda).  ``epsilon`` is where the margin starts with the
-    nu-trick.  ``implicit`` makes the implicit update of ILK with that eta (docs/maths.md derives its trace).  ``repair`` keeps
-    <f, v> and |f|^2 exact when the budget drops a point.
-    """
-
+class _Adaptive(NamedTuple):
     eta: float = 0.1
     lam: float = 0.01
     C: float = 1.0
@@ -134,6 +137,17 @@ class Adaptive(NamedTuple):
     implicit: bool = False
     exact: bool = False
     repair: bool = True
+
+
+class Adaptive(Value, _Adaptive):
+    """A step whose size adapts itself by meta-descent: eta <- eta max(1/2, 1 - mu <g, v>): SVMD.
+
+    v traces how f depends on log eta, with memory ``decay`` ([V]'s lambda).  ``epsilon`` is where the margin starts with the
+    nu-trick.  ``implicit`` makes the implicit update of ILK with that eta (docs/maths.md derives its trace).  ``repair`` keeps
+    <f, v> and |f|^2 exact when the budget drops a point.
+    """
+
+    __slots__ = ()
 
     def check(self) -> Adaptive:
         if callable(self.eta):
@@ -158,13 +172,17 @@ class Adaptive(NamedTuple):
         return checked
 
 
-class Alma(NamedTuple):
-    """Gentile's approximate large margin step ([G], p = 2): on y <w, x/|x|> <= (1 - alpha) B / sqrt(k), the k-th update is
-    w += C / sqrt(k) y x/|x|, then w /= max(1, |w|).  alpha = 1 is ALMA_0."""
-
+class _Alma(NamedTuple):
     alpha: float = 0.9
     B: float | None = None
     C: float | None = None
+
+
+class Alma(Value, _Alma):
+    """Gentile's approximate large margin step ([G], p = 2): on y <w, x/|x|> <= (1 - alpha) B / sqrt(k), the k-th update is
+    w += C / sqrt(k) y x/|x|, then w /= max(1, |w|).  alpha = 1 is ALMA_0."""
+
+    __slots__ = ()
 
     def check(self) -> Alma:
         alpha = number("Alma", "alpha", self.alpha, open_low=True, high=1.0)
