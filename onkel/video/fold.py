@@ -399,7 +399,8 @@ class Fold:
             self.coef *= np.float32(self.scale)
             self.scale = 1.0
         turn, blocks = self.frames % 64, self.grid.blocks
-        forget(self.coef, self.used, blocks * turn // 64, blocks * (turn + 1) // 64, np.float32(0.005 * self.settings.rho / self.scale))
+        floor = np.float32(0.005 * self.settings.rho / self.scale)
+        forget(self.coef, self.used, blocks * turn // 64, blocks * (turn + 1) // 64, floor)
 
     def background(self) -> np.ndarray:
         return strongest(self.points, self.coef, self.grid)

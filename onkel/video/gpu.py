@@ -122,8 +122,8 @@ FOLD = r"""
 // per camera: control = {theta, frames since the start or the last change of light}; counts = {lonely, settled, explained}
 extern "C" __global__ __launch_bounds__(256)
 void fold_step(const unsigned char* frame, unsigned char* points, float* coef, const unsigned char* unrest,
-               const unsigned char* previous, const float* control, float* scores, unsigned char* raw, long long padded, long long total,
-               float steep, float scale, float shrink, float cap, float slow, float boost, float rho, float near_k, float move,
+               const unsigned char* previous, const float* control, float* scores, unsigned char* raw, long long padded,
+               long long total, float steep, float scale, float shrink, float cap, float slow, float boost, float rho, float near_k, float move,
                float kappa, float floor_, int turn, long long blocks, int learn)
 {
     long long p = blockIdx.x * (long long)blockDim.x + threadIdx.x;
@@ -173,8 +173,8 @@ __device__ float middle(float* v, int n)
     return v[n / 2];
 }
 
-extern "C" __global__ void light_map(const unsigned char* frame, const unsigned char* reference, float* gain, int* alarms, int* explained,
-                                     int* counts, int height, int width, int rows, int cols, long long padded)
+extern "C" __global__ void light_map(const unsigned char* frame, const unsigned char* reference, float* gain, int* alarms,
+                                     int* explained, int* counts, int height, int width, int rows, int cols, long long padded)
 {
     extern __shared__ float tiles[];
     int camera = blockIdx.x, n = rows * cols;
@@ -214,7 +214,8 @@ extern "C" __global__ void explain(const unsigned char* frame, const unsigned ch
     long long p = camera * padded + (long long)y * width + x;
     if (raw[p] == 0) return;
     gain += camera * rows * cols;
-    float v = fminf(fmaxf((y + 0.5f) * rows / height - 0.5f, 0.f), rows - 1.f), u = fminf(fmaxf((x + 0.5f) * cols / width - 0.5f, 0.f), cols - 1.f);
+    float v = fminf(fmaxf((y + 0.5f) * rows / height - 0.5f, 0.f), rows - 1.f);
+    float u = fminf(fmaxf((x + 0.5f) * cols / width - 0.5f, 0.f), cols - 1.f);
     int i = min((int)v, rows - 2), j = min((int)u, cols - 2);
     v -= i; u -= j;
     float g = (1 - v) * ((1 - u) * gain[i * cols + j] + u * gain[i * cols + j + 1])
@@ -228,8 +229,8 @@ extern "C" __global__ void explain(const unsigned char* frame, const unsigned ch
     if (d < twice_variance * -logf(fminf(control[2 * camera] / rho, 0.99f))) { atomicAdd(explained + tile, 1); raw[p] = 128; }
 }
 
-extern "C" __global__ void accept(const unsigned char* frame, unsigned char* points, float* coef, unsigned char* raw, const int* alarms,
-                                  const int* explained, int* counts, int height, int width, int rows, int cols, long long padded,
+extern "C" __global__ void accept(const unsigned char* frame, unsigned char* points, float* coef, unsigned char* raw,
+                                  const int* alarms, const int* explained, int* counts, int height, int width, int rows, int cols, long long padded,
                                   long long total, float steep, float near_k, float coefficient, int learn)
 {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y, camera = blockIdx.z;
@@ -238,9 +239,8 @@ extern "C" __global__ void accept(const unsigned char* frame, unsigned char* poi
     if (raw[p] != 128) return;
     alarms += camera * rows * cols; explained += camera * rows * cols;
     int i = (int)((long long)y * rows / height), j = (int)((long long)x * cols / width), a = 0, e = 0;
-    for (int r = max(0, i - REACH); r < min(rows, i + REACH + 1); r++) for (int q = max(0, j - REACH); q < min(cols, j + REACH + 1); q++) {
-        a += alarms[r * cols + q]; e += explained[r * cols + q];
-    }
+    for (int r = max(0, i - REACH); r < min(rows, i + REACH + 1); r++)
+        for (int q = max(0, j - REACH); q < min(cols, j + REACH + 1); q++) { a += alarms[r * cols + q]; e += explained[r * cols + q]; }
     if (!(2 * e > a)) { raw[p] = 255; return; }
     atomicAdd(counts + 3 * camera + 2, 1);
     if (!learn) return;
@@ -250,7 +250,10 @@ extern "C" __global__ void accept(const unsigned char* frame, unsigned char* poi
         float c0 = coef[s * total + p], d = 0.f;
         if (c0 < weak) { weak = c0; weakest = s; }
         if (c0 <= 0.f) continue;
-        for (int c = 0; c < CHANNELS; c++) { float t = (float)points[(s * CHANNELS + c) * total + p] - frame[p * CHANNELS + c]; d += t * t; }
+        for (int c = 0; c < CHANNELS; c++) {
+            float t = (float)points[(s * CHANNELS + c) * total + p] - frame[p * CHANNELS + c];
+            d += t * t;
+        }
         float k = exp2f(fmaxf(d * steep, -120.f));
         if (k > best) { best = k; nearest = s; }
     }
@@ -260,8 +263,8 @@ extern "C" __global__ void accept(const unsigned char* frame, unsigned char* poi
 }
 
 extern "C" __global__ void settle(const unsigned char* frame, const unsigned char* raw, unsigned char* out, unsigned char* unrest,
-                                  unsigned char* previous, unsigned char* reference, int* counts, int height, int width, long long padded,
-                                  int lonely, int median, int learn)
+                                  unsigned char* previous, unsigned char* reference, int* counts, int height, int width,
+                                  long long padded, int lonely, int median, int learn)
 {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y, camera = blockIdx.z;
     __shared__ int lone_count, settled_count;
@@ -291,8 +294,8 @@ extern "C" __global__ void settle(const unsigned char* frame, const unsigned cha
     }
 }
 
-extern "C" __global__ void finish(float* control, const int* counts, int cameras, float pixels, float nu, float low, float high, int adapt,
-                                  float light_share, float lost_share)
+extern "C" __global__ void finish(float* control, const int* counts, int cameras, float pixels, float nu, float low, float high,
+                                  int adapt, float light_share, float lost_share)
 {
     int camera = blockIdx.x * blockDim.x + threadIdx.x;
     if (camera >= cameras) return;
@@ -362,7 +365,7 @@ class Gpu:
 
     def apply(self, frames: Any, out: np.ndarray, learn: bool, forgetting: float | None) -> None:
         """Host frames in, host masks out, waiting for both."""
-        cameras, height, width, channels = self.shape
+        cameras, _, _, channels = self.shape
         flat = frames.reshape(cameras, self.pixels, channels)
         self.frame[:, : self.pixels] = flat if isinstance(flat, self.cp.ndarray) else self.cp.asarray(flat)
         self.step(self.frame, learn, forgetting)
@@ -386,8 +389,8 @@ class Gpu:
         target = self.raw if s.median else self.out
         self.module.get_function("exact_step")(
             (-(-groups // (TUNING["GROUPS"] * TUNING["THREADS"])),), (TUNING["THREADS"],),
-            (frame, self.points, self.coef, self.score if self.keep_scores else np.uint64(0), target, np.int64(groups), f4(-s.sharpness),
-             f4(self.scale * self.unit), f4(self.scale * self.unit * shrink), f4(1.0 / (self.scale * shrink * self.unit)), f4(cap),
+            (frame, self.points, self.coef, self.score if self.keep_scores else np.uint64(0), target, np.int64(groups),
+             f4(-s.sharpness), f4(self.scale * self.unit), f4(self.scale * self.unit * shrink), f4(1.0 / (self.scale * shrink * self.unit)), f4(cap),
              f4(s.rho), f4(threshold), np.int32(implicit), np.int32(learn)), shared_mem=TUNING["SHARED"])
         if s.median:
             self.module.get_function("median5")((-(-width // 128), height, cameras), (128,),
@@ -395,7 +398,8 @@ class Gpu:
         if not learn:
             return
         self.frames += 1
-        self.reach = shrink * self.reach + (min(max(s.rho - shrink * self.reach, 0.0), cap) if implicit else cap * (self.reach < s.rho))
+        self.reach = shrink * self.reach + (min(max(s.rho - shrink * self.reach, 0.0), cap) if implicit
+                                            else cap * (self.reach < s.rho))
         self.scale *= shrink
         if self.scale * RANGE < 1.05:  # the next coefficient would no longer fit its 16 bits
             self.module.get_function("rescale")((2048,), (256,), (self.coef, np.int64(self.coef.size), f4(self.scale)))
@@ -418,14 +422,14 @@ class Gpu:
         size = (i4(height), i4(width), i4(rows), i4(cols), i8(self.padded))
         next_scale = self.scale * shrink
         get("fold_step")((-(-self.total // 256),), (256,), (
-            frame, self.points, self.coef, self.unrest, self.previous, self.control, self.score, self.raw, i8(self.padded), i8(self.total),
-            f4(-s.sharpness), f4(self.scale), f4(shrink), f4(cap), f4(s.slow), f4(BOOST), f4(s.rho), f4(s.fold), f4(s.move),
+            frame, self.points, self.coef, self.unrest, self.previous, self.control, self.score, self.raw, i8(self.padded),
+            i8(self.total), f4(-s.sharpness), f4(self.scale), f4(shrink), f4(cap), f4(s.slow), f4(BOOST), f4(s.rho), f4(s.fold), f4(s.move),
             f4(s.unrest / 255.0), f4(0.005 * s.rho / next_scale), i4((self.frames + 1) % 64), i8(self.padded // 64), i4(learn)))
         get("light_map")((cameras,), (256,), (frame, self.reference, self.gain, self.alarms, self.explained, self.counts, *size),
                          shared_mem=8 * rows * cols)
         if s.light:
-            get("explain")(grid, wide, (frame, self.reference, self.gain, self.control, self.raw, self.alarms, self.explained, *size,
-                                        f4(2.0 * s.sigma**2), f4(s.rho)))
+            get("explain")(grid, wide, (frame, self.reference, self.gain, self.control, self.raw, self.alarms, self.explained,
+                                        *size, f4(2.0 * s.sigma**2), f4(s.rho)))
             get("accept")(grid, wide, (frame, self.points, self.coef, self.raw, self.alarms, self.explained, self.counts, *size,
                                        i8(self.total), f4(-s.sharpness), f4(s.fold), f4(s.rho / next_scale), i4(learn)))
         get("settle")(grid, wide, (frame, self.raw, self.out, self.unrest, self.previous, self.reference, self.counts, i4(height),
@@ -433,8 +437,9 @@ class Gpu:
         if not learn:
             return
         low, high = (s.rho * v for v in THETA_RANGE)
-        get("finish")((-(-cameras // 64),), (64,), (self.control, self.counts, i4(cameras), f4(self.pixels), f4(s.nu), f4(low), f4(high),
-                                                    i4(s.threshold is None and s.nu > 0), f4(LIGHT_SHARE), f4(LOST_SHARE)))
+        get("finish")((-(-cameras // 64),), (64,), (
+            self.control, self.counts, i4(cameras), f4(self.pixels), f4(s.nu), f4(low), f4(high),
+            i4(s.threshold is None and s.nu > 0), f4(LIGHT_SHARE), f4(LOST_SHARE)))
         self.frames += 1
         self.scale = next_scale
         if self.scale < 1e-6:
@@ -446,7 +451,7 @@ class Gpu:
 
         A yielded mask is a view that stays valid until `depth` - 1 more masks have been taken.
         """
-        cp, (cameras, height, width, channels) = self.cp, self.shape
+        cp, (cameras, _, _, channels) = self.cp, self.shape
         up, work, down = (cp.cuda.Stream(non_blocking=True) for _ in range(3))
         lanes = [Lane(self) for _ in range(depth)]
         waiting: list[Lane] = []
@@ -483,7 +488,7 @@ class Gpu:
         return self.cp.asnumpy(self.score[:, : self.pixels]).reshape(cameras, height, width)
 
     def background(self) -> np.ndarray:
-        cp, (cameras, height, width, channels) = self.cp, self.shape
+        cp, (cameras, _, _, channels) = self.cp, self.shape
         if self.folding:
             points, coef = self.points, self.coef
         else:  # words of four pixels back to single ones

@@ -29,11 +29,11 @@ def find_sequences(root: str | Path) -> list[Sequence]:
     """The sequence at `root`, or all of them up to two folders below."""
     root = Path(root)
     if not root.is_dir():
-        raise FileNotFoundError(f"{root}: no such folder; give a sequence (CDnet: input/, groundtruth/; or frames.zip) or their parent")
+        raise FileNotFoundError(f"{root}: no such folder; give a sequence (CDnet: input/, groundtruth/; or frames.zip) or a parent")
     places = [root, *sorted(root.glob("*")), *sorted(root.glob("*/*"))]
     found = [Sequence(p.name, p) for p in places if (p / "frames.zip").exists() or (p / "input").is_dir()]
     if not found:
-        raise FileNotFoundError(f"{root}: no sequence here; expected CDnet's input/ and groundtruth/ folders, or frames.zip and gt.npz")
+        raise FileNotFoundError(f"{root}: no sequence here; expected CDnet's input/ and groundtruth/, or frames.zip and gt.npz")
     return found
 
 

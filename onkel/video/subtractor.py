@@ -176,7 +176,8 @@ class BackgroundSubtractor:
         header = {"settings": self.settings._asdict(), "backend": self.backend, "cameras": self.cameras,
                   "shape": list(self._shape) if self._shape else None, "dtype": str(self._dtype) if self._dtype else None,
                   "scalars": [m.scalars() for m in models]}
-        arrays = {f"{name}{i}": a if isinstance(a, np.ndarray) else a.get() for i, m in enumerate(models) for name, a in m.arrays().items()}
+        arrays = {f"{name}{i}": a if isinstance(a, np.ndarray) else a.get()
+                  for i, m in enumerate(models) for name, a in m.arrays().items()}
         return header, arrays
 
     @classmethod
