@@ -4,7 +4,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from onkel.video.bench import bench_video  # noqa: E402
+from onkel.video.bench import bench_video
 
 if __name__ == "__main__":
     sys.exit(bench_video(sys.argv[1:]))

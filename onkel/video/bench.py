@@ -174,8 +174,8 @@ def streaming(cp: Any) -> list[str]:
         np.copyto(pinned, frame.reshape(-1))
     staging = (time.perf_counter() - begin) / 30
     ready = model.stream_pinned(frames, 120)
-    return [f"silk  3840x2160 from host memory: {1 / whole:.0f} fps with staging into pinned memory ({staging * 1e3:.2f} ms a frame), "
-            f"{1 / ready:.0f} fps from pinned memory",
+    return [f"silk  3840x2160 from host memory: {1 / whole:.0f} fps with staging into pinned memory ({staging * 1e3:.2f} ms a "
+            f"frame), {1 / ready:.0f} fps from pinned memory",
             f"      link alone {1 / link:.0f} fps ({link * 1e3:.2f} ms a frame up, {back * 1e3:.2f} ms a mask down): {link / ready:.0%} "
             "of the link's rate"]
 
@@ -187,7 +187,7 @@ def agreement(frames: int = 80) -> list[str]:
         cpu, gpu, differing = BackgroundSubtractor(rule), BackgroundSubtractor(rule, backend="gpu"), []
         for frame in scene(480, 640, frames):
             differing.append(np.mean(cpu.apply(frame) != gpu.apply(frame)))
-        lines.append(f"{rule:5} masks differ from the CPU's on {np.mean(differing):.5%} of pixels, worst frame {max(differing):.5%}")
+        lines.append(f"{rule:5} masks differ from the CPU's on {np.mean(differing):.5%} of pixels, at worst {max(differing):.5%}")
     return lines
 
 

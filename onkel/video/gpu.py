@@ -15,87 +15,69 @@ import numpy as np
 from .fold import BOOST, LIGHT_SHARE, LOST_SHARE, REACH, ROWS, SAMPLES, THETA_RANGE
 from .settings import Settings
 
-# of the fused kernel, found by measurement on an H200
-TUNING = {"GROUPS": 1, "UNROLL": 5, "THREADS": 256, "RESIDENT": 1, "LOAD": "__ldcs", "SHARED": 0}
 RANGE = 4.0  # a stored coefficient may grow to this multiple of the cap before all are scaled back
 
 EXACT = r"""
 __device__ __forceinline__ float exp2_fast(float z) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(z)); return y; }
 
-// A thread owns GROUPS groups of four pixels. Words of a slot are loaded past the cache: they are used once a frame.
-#if GROUPS == 2
-typedef uint2 Words; typedef uint4 Coefs;
-#else
-typedef unsigned Words; typedef uint2 Coefs;
-#endif
-
-__device__ __forceinline__ void unpack(const unsigned (&w)[CHANNELS][GROUPS], int q, unsigned* p)
-{
-#if CHANNELS == 3
-    p[0] = w[0][q] & 0xffffff; p[1] = __funnelshift_r(w[0][q], w[1][q], 24) & 0xffffff;
-    p[2] = __funnelshift_r(w[1][q], w[2][q], 16) & 0xffffff; p[3] = w[2][q] >> 8;
-#else
-    p[0] = w[0][q] & 255; p[1] = w[0][q] >> 8 & 255; p[2] = w[0][q] >> 16 & 255; p[3] = w[0][q] >> 24;
-#endif
-}
-
-extern "C" __global__ __launch_bounds__(THREADS, RESIDENT)
+extern "C" __global__ __launch_bounds__(256)
 void exact_step(const unsigned* __restrict__ frame, unsigned* __restrict__ points, uint2* __restrict__ coef,
                 float* __restrict__ scores, unsigned* __restrict__ mask, long long groups, float steep, float unit,
                 float shrunk_unit, float grow, float cap, float rho, float threshold, int implicit, int learn)
 {
-    long long t = blockIdx.x * (long long)blockDim.x + threadIdx.x, g = t * GROUPS;
+    long long g = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (g >= groups) return;
-    unsigned x[4 * GROUPS], xx[4 * GROUPS], key[4 * GROUPS];
-    float acc[4 * GROUPS];
-    {
-        unsigned w[CHANNELS][GROUPS];
+    unsigned x[4], xx[4], key[4];
+    float acc[4];
+#if CHANNELS == 3
+    unsigned a0 = frame[3 * g], a1 = frame[3 * g + 1], a2 = frame[3 * g + 2];
+    x[0] = a0 & 0xffffff; x[1] = __funnelshift_r(a0, a1, 24) & 0xffffff;
+    x[2] = __funnelshift_r(a1, a2, 16) & 0xffffff; x[3] = a2 >> 8;
+#else
+    unsigned a0 = frame[g];
+    x[0] = a0 & 255; x[1] = a0 >> 8 & 255; x[2] = a0 >> 16 & 255; x[3] = a0 >> 24;
+#endif
 #pragma unroll
-        for (int q = 0; q < GROUPS; q++)
-#pragma unroll
-            for (int j = 0; j < CHANNELS; j++) w[j][q] = frame[CHANNELS * (g + q) + j];
-#pragma unroll
-        for (int q = 0; q < GROUPS; q++) unpack(w, q, x + 4 * q);
-    }
-#pragma unroll
-    for (int i = 0; i < 4 * GROUPS; i++) { xx[i] = __dp4a(x[i], x[i], 0u); key[i] = 0xffffffffu; acc[i] = 0.f; }
-#pragma unroll UNROLL
+    for (int i = 0; i < 4; i++) { xx[i] = __dp4a(x[i], x[i], 0u); key[i] = 0xffffffffu; acc[i] = 0.f; }
+#pragma unroll 5
     for (int s = 0; s < SLOTS; s++) {
-        unsigned w[CHANNELS][GROUPS], c[2 * GROUPS], p[4 * GROUPS];
+        unsigned p[4];
+#if CHANNELS == 3
+        const unsigned* w = points + 3ll * s * groups + g;
+        unsigned w0 = w[0], w1 = w[groups], w2 = w[2 * groups];
+        p[0] = w0 & 0xffffff; p[1] = __funnelshift_r(w0, w1, 24) & 0xffffff;
+        p[2] = __funnelshift_r(w1, w2, 16) & 0xffffff; p[3] = w2 >> 8;
+#else
+        unsigned w0 = points[(long long)s * groups + g];
+        p[0] = w0 & 255; p[1] = w0 >> 8 & 255; p[2] = w0 >> 16 & 255; p[3] = w0 >> 24;
+#endif
+        uint2 c = coef[(long long)s * groups + g];
+        unsigned u[4] = {c.x & 0xffff, c.x >> 16, c.y & 0xffff, c.y >> 16};
 #pragma unroll
-        for (int j = 0; j < CHANNELS; j++) *(Words*)w[j] = LOAD((const Words*)(points + ((long long)CHANNELS * s + j) * groups) + t);
-        *(Coefs*)c = LOAD((const Coefs*)(coef + (long long)s * groups) + t);
-#pragma unroll
-        for (int q = 0; q < GROUPS; q++) unpack(w, q, p + 4 * q);
-#pragma unroll
-        for (int i = 0; i < 4 * GROUPS; i++) {
-            unsigned u = i & 1 ? c[i >> 1] >> 16 : c[i >> 1] & 0xffff;
+        for (int i = 0; i < 4; i++) {
             unsigned d = __dp4a(p[i], p[i], xx[i]) - 2u * __dp4a(p[i], x[i], 0u);   // |p|^2 + |x|^2 - 2 p.x
-            acc[i] += (float)u * exp2_fast((float)d * steep);
-            key[i] = min(key[i], u << 8 | s);
+            acc[i] += (float)u[i] * exp2_fast((float)d * steep);
+            key[i] = min(key[i], u[i] << 8 | s);
         }
     }
+    unsigned m = 0;
 #pragma unroll
-    for (int q = 0; q < GROUPS; q++) {
-        unsigned m = 0;
-#pragma unroll
-        for (int i = 0; i < 4; i++) m |= (unit * acc[4 * q + i] < threshold ? 255u : 0u) << (8 * i);
-        mask[g + q] = m;
-        if (scores) ((float4*)scores)[g + q] = make_float4(unit * acc[4 * q], unit * acc[4 * q + 1], unit * acc[4 * q + 2], unit * acc[4 * q + 3]);
-    }
+    for (int i = 0; i < 4; i++) m |= (unit * acc[i] < threshold ? 255u : 0u) << (8 * i);
+    mask[g] = m;
+    if (scores) ((float4*)scores)[g] = make_float4(unit * acc[0], unit * acc[1], unit * acc[2], unit * acc[3]);
     if (!learn) return;
     unsigned char* bytes = (unsigned char*)points;
     unsigned short* halves = (unsigned short*)coef;
 #pragma unroll
-    for (int i = 0; i < 4 * GROUPS; i++) {
+    for (int i = 0; i < 4; i++) {
         float a = implicit ? fminf(fmaxf(rho - shrunk_unit * acc[i], 0.f), cap) : (unit * acc[i] < rho ? cap : 0.f);
         unsigned u = __float2uint_rn(a * grow), s = key[i] & 255;
         if (u == 0 || u < key[i] >> 8) continue;
         halves[(s * groups + g) * 4 + i] = (unsigned short)u;
 #pragma unroll
         for (int c = 0; c < CHANNELS; c++) {
-            int b = CHANNELS * (i & 3) + c;
-            bytes[(((long long)CHANNELS * s + (b >> 2)) * groups + g + (i >> 2)) * 4 + (b & 3)] = (unsigned char)(x[i] >> (8 * c));
+            int b = CHANNELS * i + c;
+            bytes[(((long long)CHANNELS * s + (b >> 2)) * groups + g) * 4 + (b & 3)] = (unsigned char)(x[i] >> (8 * c));
         }
     }
 }
@@ -123,7 +105,8 @@ FOLD = r"""
 extern "C" __global__ __launch_bounds__(256)
 void fold_step(const unsigned char* frame, unsigned char* points, float* coef, const unsigned char* unrest,
                const unsigned char* previous, const float* control, float* scores, unsigned char* raw, long long padded,
-               long long total, float steep, float scale, float shrink, float cap, float slow, float boost, float rho, float near_k, float move,
+               long long total, float steep, float scale, float shrink, float cap, float slow, float boost,
+float rho, float near_k, float move,
                float kappa, float floor_, int turn, long long blocks, int learn)
 {
     long long p = blockIdx.x * (long long)blockDim.x + threadIdx.x;
@@ -205,7 +188,8 @@ extern "C" __global__ void light_map(const unsigned char* frame, const unsigned 
     }
 }
 
-extern "C" __global__ void explain(const unsigned char* frame, const unsigned char* reference, const float* gain, const float* control,
+extern "C" __global__ void explain(const unsigned char* frame, const unsigned char* reference, const float* gain,
+                                   const float* control,
                                    unsigned char* raw, int* alarms, int* explained, int height, int width, int rows, int cols,
                                    long long padded, float twice_variance, float rho)
 {
@@ -230,7 +214,8 @@ extern "C" __global__ void explain(const unsigned char* frame, const unsigned ch
 }
 
 extern "C" __global__ void accept(const unsigned char* frame, unsigned char* points, float* coef, unsigned char* raw,
-                                  const int* alarms, const int* explained, int* counts, int height, int width, int rows, int cols, long long padded,
+                                  const int* alarms, const int* explained, int* counts, int height, int width,
+int rows, int cols, long long padded,
                                   long long total, float steep, float near_k, float coefficient, int learn)
 {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y, camera = blockIdx.z;
@@ -240,7 +225,8 @@ extern "C" __global__ void accept(const unsigned char* frame, unsigned char* poi
     alarms += camera * rows * cols; explained += camera * rows * cols;
     int i = (int)((long long)y * rows / height), j = (int)((long long)x * cols / width), a = 0, e = 0;
     for (int r = max(0, i - REACH); r < min(rows, i + REACH + 1); r++)
-        for (int q = max(0, j - REACH); q < min(cols, j + REACH + 1); q++) { a += alarms[r * cols + q]; e += explained[r * cols + q]; }
+        for (int q = max(0, j - REACH); q < min(cols,
+                                                j + REACH + 1); q++) { a += alarms[r * cols + q]; e += explained[r * cols + q]; }
     if (!(2 * e > a)) { raw[p] = 255; return; }
     atomicAdd(counts + 3 * camera + 2, 1);
     if (!learn) return;
@@ -322,8 +308,7 @@ def cupy() -> Any:
 
 @cache
 def kernels(source: str, slots: int, channels: int) -> Any:
-    flags = ("--std=c++14", f"-DSLOTS={slots}", f"-DCHANNELS={channels}", f"-DSAMPLES={SAMPLES}", f"-DREACH={REACH}",
-             *(f"-D{name}={value}" for name, value in TUNING.items() if name != "SHARED"))
+    flags = ("--std=c++14", f"-DSLOTS={slots}", f"-DCHANNELS={channels}", f"-DSAMPLES={SAMPLES}", f"-DREACH={REACH}")
     return cupy().RawModule(code=source, options=flags)
 
 
@@ -388,10 +373,11 @@ class Gpu:
         implicit = s.rule == "silk"
         target = self.raw if s.median else self.out
         self.module.get_function("exact_step")(
-            (-(-groups // (TUNING["GROUPS"] * TUNING["THREADS"])),), (TUNING["THREADS"],),
+            (-(-groups // 256),), (256,),
             (frame, self.points, self.coef, self.score if self.keep_scores else np.uint64(0), target, np.int64(groups),
-             f4(-s.sharpness), f4(self.scale * self.unit), f4(self.scale * self.unit * shrink), f4(1.0 / (self.scale * shrink * self.unit)), f4(cap),
-             f4(s.rho), f4(threshold), np.int32(implicit), np.int32(learn)), shared_mem=TUNING["SHARED"])
+             f4(-s.sharpness), f4(self.scale * self.unit), f4(self.scale * self.unit * shrink),
+                                                              f4(1.0 / (self.scale * shrink * self.unit)), f4(cap),
+             f4(s.rho), f4(threshold), np.int32(implicit), np.int32(learn)))
         if s.median:
             self.module.get_function("median5")((-(-width // 128), height, cameras), (128,),
                                                 (self.raw, self.out, np.int32(height), np.int32(width), np.int64(self.padded)))
@@ -423,7 +409,8 @@ class Gpu:
         next_scale = self.scale * shrink
         get("fold_step")((-(-self.total // 256),), (256,), (
             frame, self.points, self.coef, self.unrest, self.previous, self.control, self.score, self.raw, i8(self.padded),
-            i8(self.total), f4(-s.sharpness), f4(self.scale), f4(shrink), f4(cap), f4(s.slow), f4(BOOST), f4(s.rho), f4(s.fold), f4(s.move),
+            i8(self.total), f4(-s.sharpness), f4(self.scale), f4(shrink), f4(cap), f4(s.slow), f4(BOOST), f4(s.rho),
+                    f4(s.fold), f4(s.move),
             f4(s.unrest / 255.0), f4(0.005 * s.rho / next_scale), i4((self.frames + 1) % 64), i8(self.padded // 64), i4(learn)))
         get("light_map")((cameras,), (256,), (frame, self.reference, self.gain, self.alarms, self.explained, self.counts, *size),
                          shared_mem=8 * rows * cols)
