@@ -1,0 +1,109 @@
+"""`onkel bench`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import onkel
+
+from . import bulk, growth, report, single, video
+from .bulk import Size
+from .measure import Race, Results, one_thread
+from .rows import Row
+
+BENCHES: dict[str, Callable[[Size], Iterator[Race]]] = {
+    "bulk": bulk.bulk,
+    "methods": bulk.methods,
+    "score": bulk.score,
+    "sparse": bulk.sparse,
+    "many": bulk.many,
+    "one": single.one,
+    "peers": single.peers,
+    "novelty": single.novelty,
+    "start": single.start,
+    "growth": growth.growth,
+}
+PEERS = ("peers", "novelty")
+QUICK, FULL = Size(rounds=5, seconds=0.06), Size(rounds=9, seconds=0.3)
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command to a parser's subcommands; it sets `run`, a function of the parsed arguments."""
+    parser = subparsers.add_parser(
+        "bench",
+        help="ours and the peers in one run: ratios, the machine's limits, a chart",
+        description="Measures onkel beside naive NumPy, River, scikit-learn, Vowpal Wabbit and, for video, OpenCV: in one "
+        "process, on one thread, in CPU time, in turn. Peers that are not installed are left out and named.",
+    )
+    parser.add_argument("what", nargs="?", choices=("video",), help="video: background subtraction beside OpenCV's")
+    parser.add_argument("--quick", action="store_true", help="under two minutes, with fewer and shorter rounds")
+    parser.add_argument("--out", metavar="DIR", type=Path, default=Path("results/bench"), help="default: results/bench")
+    parser.add_argument("--only", metavar="NAME", nargs="+", choices=BENCHES, default=[], help=f"some of: {', '.join(BENCHES)}")
+    parser.add_argument("--no-peers", action="store_true", help="only onkel, naive NumPy and the limits")
+    parser.set_defaults(run=run_bench)
+
+
+def run_bench(arguments: argparse.Namespace) -> int:
+    is_video = arguments.what == "video"
+    if is_video and not find_spec("cv2"):
+        print("onkel bench video: OpenCV is missing; install onkel[video]", file=sys.stderr)
+        return 2
+    chosen = [video.video] if is_video else [
+        bench for name, bench in BENCHES.items()
+        if (not arguments.only or name in arguments.only) and not (arguments.no_peers and name in PEERS)
+    ]  # fmt: skip
+    words = [*(["video"] if is_video else []), *(["--quick"] if arguments.quick else [])]
+    words += ["--only", *arguments.only] if arguments.only else []
+    words += ["--no-peers"] if arguments.no_peers else []
+    skipped = [] if is_video else left_out(arguments.no_peers, arguments.only)
+    result, rows = measure(chosen, QUICK if arguments.quick else FULL, skipped, " ".join(["onkel bench", *words]))
+    files = report.write(arguments.out, result, rows)
+    print("\n".join(["", *report.header(result), "", report.table(rows), "", *skipped]))
+    verdicts = [row.verdict for row in rows]
+    print(f"{verdicts.count('met')} targets met, {verdicts.count('missed')} missed; {', '.join(map(str, files))}")
+    return 0
+
+
+def left_out(no_peers: bool, only: list[str]) -> list[str]:
+    """A line for each contender that cannot take part."""
+    lines = []
+    if no_peers:
+        lines.append("left out: the peers, as --no-peers says")
+    elif not only or set(only) & set(PEERS):
+        for package, name in (("river", "River"), ("vowpalwabbit", "Vowpal Wabbit")):
+            if not find_spec(package):
+                lines.append(f"left out: {name}, which is not installed here; ./run bench installs it")
+    if not hasattr(onkel, "learn_many") and (not only or "many" in only):
+        lines.append("left out: learn_many, which this version of onkel does not have")
+    return lines
+
+
+def measure(
+    chosen: list[Callable[[Size], Iterator[Race]]], size: Size, skipped: list[str], command: str
+) -> tuple[dict[str, Any], list[Row]]:
+    """Run the races one after the other; the rows of the table, and all that the file holds."""
+    before = report.machine()
+    finished: list[tuple[Race, Results]] = []
+    rows: list[Row] = []
+    with one_thread():
+        for bench in chosen:
+            for race in bench(size):
+                start = time.perf_counter()
+                results = race.run(size.rounds)
+                finished.append((race, results))
+                rows += race.rows(results)
+                print(f"{race.name}: {time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
+    return report.as_json(finished, rows, skipped, before, command), rows
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m onkel.bench")
+    add_parser(parser.add_subparsers(required=True))
+    arguments = parser.parse_args(["bench", *(sys.argv[1:] if argv is None else argv)])
+    return int(arguments.run(arguments))
