@@ -133,7 +133,7 @@ def resident(cp: Any, rule: str, height: int, width: int, bandwidth: float, dist
     learning = device_seconds(cp, lambda: model.step(frames[next(order) % distinct], True), repeat)
     frozen = device_seconds(cp, lambda: model.step(frames[next(order) % distinct], False), repeat)
     read = model.points.nbytes + model.coef.nbytes + 4 * model.total
-    return (f"{1 / learning:8.0f} fps, reads {read / learning / 1e12:.2f} TB/s = {read / learning / bandwidth:.0%} of copy bandwidth; "
+    return (f"{1 / learning:8.0f} fps, reads {read / learning / 1e12:.2f} TB/s = {read / learning / bandwidth:.0%} of copy rate; "
             f"frozen {1 / frozen:.0f} fps = {read / frozen / bandwidth:.0%}; {1 / learning / 30:.0f} cameras at 30 fps; "
             f"state {subtractor.nbytes / 2**20:.0f} MiB")
 
@@ -174,10 +174,10 @@ def streaming(cp: Any) -> list[str]:
         np.copyto(pinned, frame.reshape(-1))
     staging = (time.perf_counter() - begin) / 30
     ready = model.stream_pinned(frames, 120)
-    return [f"silk  3840x2160 from host memory: {1 / whole:.0f} fps with staging into pinned memory ({staging * 1e3:.2f} ms a "
+    return [f"silk  3840x2160 from host memory: {1 / whole:.0f} fps, staged into pinned memory ({staging * 1e3:.2f} ms a "
             f"frame), {1 / ready:.0f} fps from pinned memory",
-            f"      link alone {1 / link:.0f} fps ({link * 1e3:.2f} ms a frame up, {back * 1e3:.2f} ms a mask down): {link / ready:.0%} "
-            "of the link's rate"]
+            f"      link alone {1 / link:.0f} fps ({link * 1e3:.2f} ms a frame up, {back * 1e3:.2f} ms a mask down): "
+            f"{link / ready:.0%} of the link's rate"]
 
 
 def agreement(frames: int = 80) -> list[str]:

@@ -2,67 +2,89 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
+EXAMPLES = """examples
+  onkel video street.mp4 --out result.mp4 --boxes boxes.csv
+  onkel video rtsp://camera/stream --masks masks --save street.onkel
+  onkel video 0 --resume street.onkel
+  onkel video eval DIR --figure roc.png --sheets sheets
+  onkel video eval DIR --ablate
+"""
+
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Attach `video` to the command line; heavy imports wait until it is called."""
-    parser = subparsers.add_parser("video", help="find moving objects in a video, or evaluate on labelled sequences",
-                                   description="onkel video INPUT ... finds moving objects; onkel video eval DIR ... measures.")
-    parser.add_argument("rest", nargs=argparse.REMAINDER, help="INPUT and options, or: eval DIR and options (--help after either)")
-    parser.set_defaults(run=lambda args: main(args.rest))
+    """Attach `video` to the command line."""
+    fill(subparsers.add_parser("video", help="find what moves in a video", epilog=EXAMPLES,
+                               formatter_class=argparse.RawDescriptionHelpFormatter))
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    from .film import add_arguments
+
+    parser.description = "Finds moving objects in a video; `eval` measures how well, on sequences with labels."
+    parser.add_argument("input", help="a video file, a folder of pictures, a camera number, an rtsp:// or http:// address; or eval")
+    parser.add_argument("dir", nargs="?", help="for eval: a sequence or a folder of them (CDnet layout, or frames.zip with gt.npz)")
+    add_arguments(parser)
+    group = parser.add_argument_group("eval")
+    group.add_argument("--data", help="same as DIR; default: the environment variable ONKEL_DATA")
+    group.add_argument("--only", help="names of sequences, with commas")
+    group.add_argument("--methods", help="names of methods, with commas (onkel, silk, norma, MOG2, KNN, average)")
+    group.add_argument("--figure", help="write ROC and precision-recall curves to this file")
+    group.add_argument("--sheets", help="write a contact sheet of masks per sequence into this folder")
+    group.add_argument("--ablate", action="store_true", help="our default with each part taken out, instead of other methods")
+    parser.set_defaults(run=run)
 
 
 def main(argv: list[str]) -> int:
-    if argv[:1] == ["eval"]:
-        return evaluate(argv[1:])
-    from .film import main as film
-    return film(argv)
+    parser = argparse.ArgumentParser("onkel video", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    fill(parser)
+    return run(parser.parse_args(argv))
 
 
-def evaluate(argv: list[str]) -> int:
+def run(args: argparse.Namespace) -> int:
+    if args.input == "eval":
+        return evaluate(args)
+    if args.dir:
+        print(f"onkel video: one input at a time, given {args.input} and {args.dir}", file=sys.stderr)
+        return 2
+    from .film import run as film
+    return film(args)
+
+
+def evaluate(args: argparse.Namespace) -> int:
     """Table, figure and contact sheets over all sequences below a folder."""
-    parser = argparse.ArgumentParser("onkel video eval", description=evaluate.__doc__)
-    parser.add_argument("dir", nargs="?", help="a sequence or a folder of them (CDnet layout, or frames.zip with gt.npz)")
-    parser.add_argument("--data", help="same as DIR; default: the environment variable ONKEL_DATA")
-    parser.add_argument("--only", help="names of sequences, with commas")
-    parser.add_argument("--methods", help="names of methods, with commas (onkel, silk, norma, MOG2, KNN, average)")
-    parser.add_argument("--figure", help="write ROC and precision-recall curves to this file")
-    parser.add_argument("--sheets", help="write a contact sheet of masks per sequence into this folder")
-    parser.add_argument("--ablate", action="store_true", help="our default with each part taken out instead of the other methods")
-    args = parser.parse_args(argv)
-
-    import os
+    import cv2
 
     from . import evaluate as judge
     from .sequences import find_sequences
+    from .subtractor import BackgroundSubtractor
+
     root = args.dir or args.data or os.environ.get("ONKEL_DATA")
-    if not root:
-        parser.error("no folder: give DIR or --data, or set ONKEL_DATA")
     try:
+        if not root:
+            raise FileNotFoundError("no folder: give DIR or --data, or set ONKEL_DATA")
         sequences = find_sequences(root)
     except FileNotFoundError as error:
         print(f"onkel video eval: {error}", file=sys.stderr)
         return 2
-    if args.only:
-        sequences = [s for s in sequences if s.name in args.only.split(",")]
     contenders = judge.methods()
     if args.ablate:
-        from .subtractor import BackgroundSubtractor
         contenders = {name: (lambda o=options: BackgroundSubtractor(median=False, threads=1, **o))
                       for name, options in judge.ablations().items()}
+    if args.only:
+        sequences = [s for s in sequences if s.name in args.only.split(",")]
     if args.methods:
         contenders = {name: make for name, make in contenders.items() if name in args.methods.split(",")}
     if not sequences or not contenders:
-        parser.error("nothing left to run: check --only and --methods")
-    import cv2
+        print("onkel video eval: nothing left to run, check --only and --methods", file=sys.stderr)
+        return 2
     cv2.setNumThreads(1)
-    every = 0
     results = []
     for sequence in sequences:
-        if args.sheets:
-            every = max(1, sum(1 for _ in sequence.frames()) // 14)
+        every = max(1, sum(1 for _ in sequence.frames()) // 14) if args.sheets else 0
         part = judge.run(sequence, contenders, every)
         print(judge.ablation_table(part) if args.ablate else judge.table(part), flush=True)
         results += part

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .settings import Settings, settle_settings
+from .settings import settle_settings
 
 
 class BackgroundSubtractor:
@@ -182,9 +182,9 @@ class BackgroundSubtractor:
 
     @classmethod
     def _from_file(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], kernels: Any = None) -> BackgroundSubtractor:
-        """The inverse of `_to_file`; shapes and types are checked, nothing in the file is run."""
-        self = cls(backend=header["backend"], cameras=int(header["cameras"]))
-        self.settings = Settings(**header["settings"])
+        """The inverse of `_to_file`; parameters, shapes and types are checked, nothing in the file is run."""
+        settings = dict(header["settings"])
+        self = cls(**{**settings, "nu": settings["nu"] or None}, backend=header["backend"], cameras=int(header["cameras"]))
         if header["shape"] is None:
             return self
         self._start(np.zeros(header["shape"], header["dtype"]))
