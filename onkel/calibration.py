@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.compiled import compiled
+from onkel.layout import CALL, NOT_FINITE, NUMBERS, TRACE, VECTORS
+from onkel.scan import learn_one
 
 SHARPNESS, INFORMATION, REACH, SPREAD, CENTER, COUNT, CELLS = range(7)
 MEMORY = 0.999  # the temperature forgets over about 1000 examples
@@ -37,6 +39,7 @@ def sharpen(cells, scores, codes, weight):
     """
     m = scores.shape[1]
     for t in range(len(codes)):
+        w = weight[t]
         a = math.exp(cells[SHARPNESS])
         top = scores[t, 0]
         for z in range(1, m):
@@ -50,8 +53,8 @@ def sharpen(cells, scores, codes, weight):
             square += p * s * s
         mean /= total
         spread = max(square / total - mean * mean, 0.0)
-        cells[INFORMATION] = MEMORY * cells[INFORMATION] + weight[t] * a * a * spread
-        slope = weight[t] * a * (mean - (scores[t, int(codes[t])] - top))
+        cells[INFORMATION] = MEMORY * cells[INFORMATION] + w * a * a * spread
+        slope = w * a * (mean - (scores[t, int(codes[t])] - top))
         step = slope / max(cells[INFORMATION], 1e-3)
         cells[SHARPNESS] = min(max(cells[SHARPNESS] - min(max(step, -0.5), 0.5), -12.0), 12.0)
 
@@ -92,6 +95,29 @@ def lower(cells, scores, nu):
         cells[COUNT] += 1.0
         cells[CENTER] += away / min(cells[COUNT], WINDOW)
         cells[SPREAD] += (abs(away) - cells[SPREAD]) / min(cells[COUNT], WINDOW)
+
+
+NOTHING, CLASSES, REALS, ALERTS = range(4)
+
+
+@compiled(borrow=True, nogil=False)
+def learn_row(cells, kind, share, loss, kappa, kernel, keep, rule, num, slots, born, gram, x, y, weight, eta):
+    """Learn one example and calibrate on the scores that it had before: the short way in, one call for both."""
+    for j in range(x.size):
+        if not math.isfinite(x[j]):
+            return NOT_FINITE
+    code = learn_one(loss, kappa, kernel, keep, rule, num, slots, born, gram, x, y, weight, eta)
+    if code >= 0 and kind != NOTHING:
+        end = num.size - CALL
+        m = (end - NUMBERS - TRACE) // (VECTORS + 1)
+        scores = num[end - TRACE - m : end - TRACE]
+        if kind == CLASSES:
+            sharpen(cells, scores.reshape(1, m), num[end : end + 1], num[end + 2 : end + 3])
+        elif kind == REALS:
+            widen(cells, scores, num[end : end + 1], share)
+        else:
+            lower(cells, scores, share)
+    return code
 
 
 def half_width(cells: NDArray[np.float64]) -> float:

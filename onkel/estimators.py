@@ -14,7 +14,7 @@ from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from onkel import layout
-from onkel.calibration import half_width, probabilities, threshold
+from onkel.calibration import SPREAD, half_width, probabilities, threshold
 from onkel.labels import Labels
 from onkel.model import Coded
 from onkel.plan import hierarchy
@@ -148,8 +148,12 @@ class KernelClassifier(ClassifierMixin, Stream):
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """softmax(a f), with a learned on the stream from scores before each update; its largest entry is what predict says."""
-        scores = self._score(X)
-        return probabilities(self._fitted().cells, scores)
+        return self.predict_proba_rows(self._scored(X))
+
+    def predict_proba_rows(self, X: Any) -> NDArray[np.float64]:
+        """The same for rows that are known to be sound, without scikit-learn's checks."""
+        model = self._fitted()
+        return probabilities(model.cells, model.score(X))
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """log of predict_proba."""
@@ -173,23 +177,30 @@ class KernelClassifier(ClassifierMixin, Stream):
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one example: x a row of numbers (or an object for a kernel of your own); the fast way in, without scikit-learn."""
         model = self._model
-        if model is None or not model.fits(x):
-            x = self._row(x)
-            model = self._model
-        code = None if model is None or model.shape is None else model.code.get(y)
-        if code is None:
-            self._learn_alone(x, Coded([y], np.zeros(1, np.int64)), self._hierarchy()[1])
+        try:  # as few operations as can be: this is the whole cost beside the loop
+            if x.shape == model.shape and x.strides == model.strides and x.dtype is model.dtype:  # type: ignore[union-attr]
+                if model.take(x, model.code[y], 1.0, model.eta) >= 0:  # type: ignore[union-attr, misc]
+                    return
+        except (AttributeError, KeyError):  # no model yet, x is no array, y is new
+            pass
+        x = self._row(x)
+        model = self._model
+        if model is not None and y in model.code and model.fits(x):
+            model.learn_row(x, model.code[y])
         else:
-            model.learn_row(x, code)
+            self._learn_alone(x, Coded([y], np.zeros(1, np.int64)), self._hierarchy()[1])
 
     def predict_one(self, x: Any) -> Any:
         """The class of one example; the fast way, without scikit-learn."""
         model = self._model
-        if model is None or not model.fits(x):
-            scores = self._fitted().score(self._alone(x))[0]
-            return self._fitted().classes[int(scores.argmax())]
-        scores = model.learner.score_row(model.state, x).tolist()
-        return model.classes[scores.index(max(scores))]
+        try:
+            if x.shape == model.shape and x.strides == model.strides and x.dtype is model.dtype:  # type: ignore[union-attr]
+                return model.classes[model.best(x)]  # type: ignore[union-attr, misc]
+        except AttributeError:
+            pass
+        self._row(x)  # opens the fast way for the next one
+        model = self._fitted()
+        return model.classes[int(model.score(self._alone(x))[0].argmax())]
 
 
 class KernelRegressor(RegressorMixin, Stream):
@@ -223,7 +234,7 @@ class KernelRegressor(RegressorMixin, Stream):
         budget: int | None = 512,
         drop: str = "merge",
         nu: float | None = None,
-        offset: bool = False,
+        offset: bool = True,
         mu: float = 0.1,
         decay: float = 0.95,
         coverage: float = 0.9,
@@ -283,11 +294,10 @@ class KernelRegressor(RegressorMixin, Stream):
         model = self._model
         if model is None or not model.fits(x):
             x = self._row(x)
-            model = self._model
         y = float(y)
         if y - y != 0.0:
             raise ValueError(f"y must be a finite number; got {y!r}")
-        if model is None or model.shape is None:
+        if model is None or not model.fits(x):
             self._learn_alone(x, np.array([y]))
         else:
             model.learn_row(x, y)
@@ -374,6 +384,13 @@ class NoveltyDetector(OutlierMixin, Stream):
         model = self._fitted()
         return threshold(model.cells) if model.plan.tracks else float(model.state.num[layout.THETA])
 
+    @property
+    def alert_level(self) -> tuple[float, float]:
+        """The threshold, and how far scores typically lie from their mean (rho itself where that is not tracked)."""
+        model = self._fitted()
+        spread = float(model.cells[SPREAD]) if model.plan.tracks else self.offset_
+        return self.offset_, max(spread, 1e-300)
+
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """f(x) of each row; the lower, the more novel."""
         return self._score(X)
@@ -391,8 +408,7 @@ class NoveltyDetector(OutlierMixin, Stream):
         model = self._model
         if model is None or not model.fits(x):
             x = self._row(x)
-            model = self._model
-        if model is None or model.shape is None:
+        if model is None or not model.fits(x):
             self._learn_alone(x, None)
         else:
             model.learn_row(x, 1.0)

@@ -1,6 +1,6 @@
 """Missing values: a kernel that leaves out the coordinates that either point lacks, and rescales by how many are left.
 
-A row with gaps travels as one row of finite numbers, twice as long: the values with 0 in the gaps, then 1 where a value is.
+A row with gaps travels as one row of finite numbers, twice as long: after each value (0 in a gap) 1 if it is there, else 0.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ def with_mask(X: Array) -> Array:
     """Rows with NaN as rows of values and of ones where there is a value.
 
     >>> with_mask(np.array([[3.0, np.nan]]))
-    array([[3., 0., 1., 0.]])
+    array([[3., 1., 0., 0.]])
     """
     seen = ~np.isnan(X)
-    return np.concatenate([np.where(seen, X, 0), seen], axis=1).astype(X.dtype, copy=False)
+    return np.stack([np.where(seen, X, 0), seen], axis=2).reshape(len(X), -1).astype(X.dtype, copy=False)
 
 
 class Observed(NamedTuple):
@@ -38,7 +38,7 @@ class Observed(NamedTuple):
 
     def __call__(self, X: Array, Z: Array) -> Array:
         d = X.shape[1] // 2
-        (x, seen_x), (z, seen_z) = ((A[:, :d].astype(np.float64), A[:, d:].astype(np.float64)) for A in (X, Z))
+        (x, seen_x), (z, seen_z) = ((A[:, ::2].astype(np.float64), A[:, 1::2].astype(np.float64)) for A in (X, Z))
         common = seen_x @ seen_z.T
         scale = d / np.maximum(common, 1.0)
         k = self.kernel

@@ -8,6 +8,7 @@ stands in the model, so ``copy`` is a snapshot.  Nothing here depends on how a s
 from __future__ import annotations
 
 import copy
+import math
 from bisect import bisect_left
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -15,10 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel import calibration, layout
+from onkel import calibration, layout, scan
 from onkel.blocks import Array, is_sparse
-from onkel.growth import grow_labels, keep_newest
+from onkel.compiled import bound
+from onkel.growth import grow_features, grow_labels, keep_newest
 from onkel.learner import Learner, Trace
+from onkel.losses import User
 from onkel.missing import with_mask
 from onkel.plan import Plan, spread_gamma
 from onkel.steps import Adaptive
@@ -119,9 +122,11 @@ class Model:
 
     def copy(self) -> Model:
         """Everything that changes is copied, what never changes is shared."""
-        twin = copy.copy(self)
+        twin = Model.__new__(Model)
+        twin.__dict__.update(self.__dict__)
         twin.classes, twin.code = list(self.classes), dict(self.code)
         twin.cells, twin.state, twin.detector = self.cells.copy(), self.state.copy(), copy.deepcopy(self.detector)
+        twin._ready()
         return twin
 
     @property
@@ -207,6 +212,17 @@ class Model:
         if len(self.classes) > 1:
             self.learner = replace(self.learner, loss=self.plan.loss_over(len(self.classes)))
             self.state = grow_labels(self.state, self.learner, position)
+
+    def grow(self, width: int) -> None:
+        """More features: the points so far have 0 there, or nothing where missing values are left out."""
+        if self.first is not None and self.first.X is not None:
+            absent = np.nan if self.plan.missing == "ignore" else 0.0
+            X = np.pad(self.first.X, ((0, 0), (0, width - self.width)), constant_values=absent)
+            self.first = self.first._replace(X=X)
+        if self.state.width:
+            self.state = grow_features(self.state, 2 * width if self.plan.missing == "ignore" else width)
+        self.width = width
+        self._ready()
 
     def read(self, X: Any) -> Any:
         """Checked examples as a block for the learner."""
@@ -297,25 +313,55 @@ class Model:
     # --- one example at a time ------------------------------------------------------------------------------------------------
 
     def _ready(self) -> None:
-        """Note which rows may go straight to the loop: none while there is something to settle, to watch or to fill in."""
-        state = self.state
-        quick = (
-            self.first is None
-            and self.detector is None
-            and self.plan.missing == "error"
-            and state.store is None
-            and state.width > 0
-        )
-        self.shape = (state.width,) if quick else None
-        self.dtype, self.strides = state.slots.dtype, (state.slots.dtype.itemsize,)
+        """Arrays have changed: the short ways in are bound anew when they are next asked for."""
+        self.shape: tuple[int, ...] | None = None  # of rows that may take the short way
+        self.take = self.best = None
+
+    def bind(self) -> bool:
+        """Open the short ways in, if there is nothing to settle, to watch, to fill in or to make room for."""
+        plan, learner, state = self.plan, self.learner, self.state
+        if self.first is not None or self.detector is not None or plan.missing != "error" or plan.budget is None:
+            return False
+        if state.store is not None or state.width <= 0 or learner._eta is None or isinstance(learner.loss, User):
+            return False
+        kind = {"classes": calibration.CLASSES, "reals": calibration.REALS}.get(plan.task, calibration.NOTHING)
+        share = 1.0 - plan.coverage
+        if plan.tracks:
+            kind, share = calibration.ALERTS, plan.nu
+        like = np.zeros(state.width, state.slots.dtype)
+        parts = (state.num, state.slots, state.born, state.gram)
+        head = (self.cells, kind, share, learner.loss, learner._kappa, learner.kernel, math.inf, learner._rule, *parts)
+        self.take = bound(calibration.learn_row, head, (like, 1.0, 1.0, 1.0))
+        if plan.task == "classes":
+            self.best = bound(scan.best_one, (learner._kappa, learner.kernel, learner._rule, state.num, state.slots), (like,))
+        self.eta = learner._eta
+        self.shape, self.dtype, self.strides = like.shape, like.dtype, like.strides
+        return True
 
     def fits(self, x: Any) -> bool:
-        """Whether x can be learned as it is."""
+        """Whether x may take the short way as it is."""
         return x.__class__ is np.ndarray and x.shape == self.shape and x.dtype is self.dtype and x.strides == self.strides
 
     def learn_row(self, x: Array, y: float) -> None:
         """Learn one row that ``fits``."""
-        self.learner.learn_row(self.state, x, y)
+        if self.take(x, y, 1.0, self.eta) < 0:  # type: ignore[misc]
+            raise FloatingPointError(
+                f"x = {x!r:.80} holds NaN or infinity, or takes the model out of the range of finite numbers; nothing was changed"
+            )
+
+    def alone(self, y: Any) -> bool:
+        """Whether one example can be learned in place: the core changes nothing when it refuses one."""
+        known = not isinstance(y, Coded) or all(name in self.code for name in y.names)
+        return known and self.first is None and self.detector is None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is bound to this process; the learner follows from the plan."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("learner", "take", "best", "shape")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.learner = self.plan.learner(self.gamma, self.width, len(self.classes))
+        self._ready()
 
     # --- scoring --------------------------------------------------------------------------------------------------------------
 

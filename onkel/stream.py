@@ -76,7 +76,7 @@ class Stream(BaseEstimator):
         try:
             for start in range(0, n, BLOCK):
                 piece = slice(start, min(n, start + BLOCK))
-                work = work.copy()
+                work = work if n == 1 and before is not None and not reset and before.alone(y) else work.copy()
                 traces.append((work.learn(X[piece], part(y, piece), None if weight is None else weight[piece]), work.classes))
                 self._model = work
         except Exception:
@@ -102,7 +102,7 @@ class Stream(BaseEstimator):
 
     def _row(self, x: Any) -> Any:
         """x as the loop wants it, checked, where the model takes single rows; else as it is."""
-        if self._model is None or self._model.shape is None:
+        if self._model is None or not self._model.bind():
             return x
         return np.ascontiguousarray(self._alone(x)[0], self._model.dtype)
 
@@ -112,10 +112,14 @@ class Stream(BaseEstimator):
         if hasattr(X, "shape"):
             self.n_features_in_ = X.shape[1]
 
-    def _score(self, X: Any) -> NDArray[np.float64]:
+    def _scored(self, X: Any) -> Any:
+        """X, checked, for a model that has learned something."""
         check_is_fitted(self)
-        X, _ = self._read(X)
-        return self._model.score(X)  # type: ignore[union-attr]
+        return self._read(X)[0]
+
+    def _score(self, X: Any) -> NDArray[np.float64]:
+        X = self._scored(X)
+        return self._fitted().score(X)
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._model is not None

@@ -1,29 +1,14 @@
 """The scikit-learn door: its own checks, the same model however a stream is cut, classes that turn up, weights, frames, snapshots."""
 
-import copy
-import pickle
-import signal
-import threading
-
-import numpy as np
-import pytest
-from sklearn.base import clone
-from sklearn.datasets import load_digits, make_moons
-from sklearn.model_selection import GridSearchCV, cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import onkel
 from onkel import KernelClassifier, KernelRegressor, NoveltyDetector
 
 ORDER = "an online learner depends on the order of the rows, and these checks shuffle them; see test_weights_* for what holds"
 
 
 def expected(estimator):
-    return dict.fromkeys(
-        ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"), ORDER
-    )
+    return dict.fromkeys(("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"), ORDER)
 
 
 @parametrize_with_checks([KernelClassifier(), KernelRegressor(), NoveltyDetector()], expected_failed_checks=expected)
