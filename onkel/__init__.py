@@ -27,6 +27,7 @@ _HOME = {
     "steps": ("InvSqrt", "SqrtDecay", "Explicit", "Implicit", "Adaptive", "Alma"),
     "budget": ("Budget",),
     "learner": ("Learner", "State", "Trace"),
+    "many": ("learn_many",),
     "recipes": ("norma", "ilk", "silk", "svmd", "perceptron", "pa", "alma"),
     "estimators": ("KernelClassifier", "KernelRegressor", "NoveltyDetector"),
     "persist": ("save", "load"),

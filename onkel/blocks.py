@@ -422,7 +422,8 @@ def read(X: Any, kernel: Any, dtype: Any = None) -> Store:
                 "Reshape your data: X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one example"
             )
         kind = np.dtype(dtype or (np.float32 if array.dtype in (np.float16, np.float32) else np.float64))
-        values, width = np.ascontiguousarray(array, kind), array.shape[1]
+        with np.errstate(over="ignore"):  # what does not fit the model's float32 becomes infinite, and is refused below
+            values, width = np.ascontiguousarray(array, kind), array.shape[1]
         if not values.flags.writeable:
             values = values.copy()  # loops are compiled for arrays that may be written; a second kind would compile them again
         block = Rows(values)
@@ -488,7 +489,10 @@ def diagonal(kernel: Any, X: Store) -> Array:
 
 
 def _asked(kernel: Matrix, X: Any, Z: Any, shape: tuple[int, int]) -> Array:
-    K = np.asarray(kernel.function(X, Z), dtype=np.float64)
+    try:
+        K = np.asarray(kernel.function(X, Z), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the kernel callable must return a matrix of numbers; it failed with: {error}") from error
     if K.shape != shape:
         raise ValueError(
             f"the kernel callable returned shape {K.shape} for {shape[0]} and {shape[1]} points; it must return {shape}"

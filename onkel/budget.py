@@ -64,7 +64,7 @@ class Budget(NamedTuple):
     window: int | Callable[[int], int] | None = None
 
     def check(self) -> Budget:
-        if self.size is not None and (isinstance(self.size, bool) or int(self.size) != self.size or self.size < 1):
+        if self.size is not None and not _whole(self.size):
             raise ValueError(f"budget must be a whole number of points, at least 1, or None; got {self.size!r}")
         if self.drop not in DROPS:
             raise ValueError(f"drop must be one of {', '.join(map(repr, DROPS))}; got {self.drop!r}")
@@ -74,7 +74,7 @@ class Budget(NamedTuple):
             return self._replace(size=None if self.size is None else int(self.size))
         if self.size is not None:
             raise ValueError(f"give either budget or window, not both; got budget={self.size!r}, window={self.window!r}")
-        if not callable(self.window) and (int(self.window) != self.window or self.window < 1):
+        if not callable(self.window) and not _whole(self.window):
             raise ValueError(f"window must be a whole number of steps, at least 1, or a function of t; got {self.window!r}")
         return self
 
@@ -92,7 +92,20 @@ class Budget(NamedTuple):
             return np.full(n, np.inf)
         if not callable(self.window):
             return np.full(n, float(self.window))
-        return np.array([float(self.window(t + 1)) for t in range(start + 1, start + n + 1)])
+        times = range(start + 1, start + n + 1)
+        reach = [self.window(t + 1) for t in times]
+        for t, w in zip(times, reach, strict=True):
+            if not isinstance(w, int | float | np.number) or not w >= 1:
+                raise ValueError(f"window: the function gave {w!r} at t = {t + 1}; it must give a number of steps, at least 1")
+        return np.array(reach, dtype=np.float64)
+
+
+def _whole(value: object) -> bool:
+    """Whether value is a whole number, at least 1."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and value >= 1 and value == int(value)
+
+
+NO_LIMIT = Budget()
 
 
 # --- the compiled part: making room for a new term -----------------------------------------------------------------------------

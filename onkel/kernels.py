@@ -261,7 +261,7 @@ def as_kernel(given: Any) -> Any:
     """A kernel of ours as it is, any other callable as a matrix kernel."""
     if isinstance(given, _Algebra):
         return given
-    if callable(given):
+    if callable(given) and not isinstance(given, type):
         return Matrix(given)
     raise TypeError(
         f"kernel: give a kernel such as onkel.RBF(sigma=1.0), onkel.kernel(function), or a callable (X, Z) -> matrix; got {given!r}"

@@ -34,8 +34,11 @@ class Labels(_Labels):
     __slots__ = ()
 
     def __new__(cls, cost: ArrayLike, kernel: ArrayLike | None = None) -> Labels:
-        delta = np.array(cost, dtype=np.float64)
-        kappa = np.eye(len(delta)) if kernel is None else np.array(kernel, dtype=np.float64)
+        try:
+            delta = np.array(cost, dtype=np.float64, ndmin=1)
+            kappa = np.eye(len(delta)) if kernel is None else np.array(kernel, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"Labels: cost and kernel must be square matrices of numbers; {error}") from None
         for name, matrix in (("cost", delta), ("kernel", kappa)):
             if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) == 0:
                 raise ValueError(f"Labels: {name} must be a square matrix over the classes, got shape {matrix.shape}")
@@ -55,7 +58,7 @@ class Labels(_Labels):
     @staticmethod
     def flat(m: int) -> Labels:
         """m classes that have nothing in common: every confusion costs 1, the label kernel is 1[y = z]."""
-        if int(m) != m or m < 1:
+        if not isinstance(m, int | np.integer) or isinstance(m, bool) or m < 1:
             raise ValueError(f"Labels.flat: m must be a whole number of classes, at least 1; got {m!r}")
         return Labels(1.0 - np.eye(int(m)), np.eye(int(m)))
 
@@ -66,8 +69,11 @@ class Labels(_Labels):
         kappa counts common ancestors (a node is its own ancestor, the root counts), and
         Delta(y, z) = (kappa(y, y) + kappa(z, z) - 2 kappa(y, z)) / 2: half an edge's length along the way.
         """
-        up = [int(p) for p in parents]
-        if [p for p in up if p < -1 or p >= len(up)]:
+        try:
+            up = [int(p) for p in parents]
+        except (TypeError, ValueError):
+            up = []
+        if not up or [p for p in up if p < -1 or p >= len(up)]:
             raise ValueError(f"Labels.tree: parents must be node numbers 0 .. {len(up) - 1}, or -1 for a root; got {parents!r}")
         leaves = [i for i in range(len(up)) if i not in set(up)]
         above = np.zeros((len(leaves), len(up)))

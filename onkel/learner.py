@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onkel import layout as at
 from onkel import scan
 from onkel.blocks import Array, Objects, Rows, Store, Workspace, blas_threads, diagonal, evaluate, read
-from onkel.budget import DROPS, Budget
+from onkel.budget import DROPS, NO_LIMIT, Budget
 from onkel.compiled import bound
 from onkel.kernels import as_kernel, is_direct
 from onkel.losses import Hinge, Novelty, Softmax, Structured, User
@@ -132,7 +132,7 @@ class Learner:
     kernel: Any
     loss: Any
     step: Step
-    budget: Budget = Budget()
+    budget: Budget = NO_LIMIT
     nu: float | None = None
     offset: bool = False
 
@@ -143,6 +143,8 @@ class Learner:
             raise TypeError(f"loss: give a loss such as onkel.Hinge(), or onkel.loss(value, derivative); got {self.loss!r}")
         if not isinstance(self.step, Explicit | Implicit | Adaptive | Alma):
             raise TypeError(f"step: give Explicit, Implicit, Adaptive or Alma; got {self.step!r}")
+        if not isinstance(self.budget, Budget):
+            raise TypeError(f"budget: give Budget(size, drop, window), for example Budget(128, 'merge'); got {self.budget!r}")
         put(self, "step", self.step.check())
         put(self, "budget", self.budget.check())
         put(self, "offset", bool(self.offset))
@@ -232,16 +234,31 @@ class Learner:
             num[at.THETA] = self._rule[at.ALMA_MARGIN]
         return State(m, base, self._scalar, num)
 
-    def learn(self, state: State, X: Any, y: Any = None, sample_weight: Any = None, *, threads: int = 1) -> tuple[State, Trace]:
+    def learn(
+        self,
+        state: State,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        threads: int = 1,
+        backend: str = "cpu",
+    ) -> tuple[State, Trace]:
         """Learn the examples one after the other; the given state stays as it was.
 
         y holds +1 and -1, real numbers or class codes 0 .. m-1, as the loss asks; None for novelty.  ``threads`` is for the
-        matrix products of large budgets.
+        matrix products of large budgets; ``backend="gpu"`` learns on the graphics card (needs CuPy).
         """
         block = self.read(X, state)
         targets = self.targets(y, len(block))
-        weight = None if sample_weight is None else _weights(sample_weight, len(block))
+        weight = None if sample_weight is None else checked_weights(sample_weight, len(block))
         state = state.copy()
+        if backend == "gpu":
+            from onkel import gpu
+
+            return state, gpu.learn(self, state, block, targets, weight)
+        if backend != "cpu":
+            raise ValueError(f"backend must be 'cpu' or 'gpu'; got {backend!r}")
         if state.store is None and len(block) < 64:
             return state, self.advance(state, block, targets, weight)
         with blas_threads(threads):
@@ -265,7 +282,7 @@ class Learner:
                 raise ValueError("X: this model has learned from objects of one kind; numbers and other objects do not mix")
             raise ValueError(f"X has {block.width} features, but this model was trained with {state.width}")
         if state.width and not is_same_kind(block, state):
-            raise ValueError("X: sparse and dense rows do not mix in one model; convert X to the kind that it first learned from")
+            raise ValueError("X: sparse and dense rows do not mix in one model; convert X to the kind it first learned from")
         return block
 
     def targets(self, y: Any, n: int) -> NDArray[np.float64]:
@@ -276,9 +293,12 @@ class Learner:
         if y is None:
             raise ValueError(f"y is missing: {type(self.loss).__name__} needs a target for each example")
         try:
-            targets = np.array(y, dtype=np.float64)  # a copy: the loop is compiled for arrays that may be written
+            given = np.asarray(y)
+            if given.dtype.kind == "c":
+                raise TypeError
+            targets = np.array(given, dtype=np.float64)  # a copy: the loop is compiled for arrays that may be written
         except (TypeError, ValueError):
-            raise ValueError(f"y must be numbers: {_TARGETS[kind]}; got {y!r:.80}") from None
+            raise ValueError(f"y must be real numbers: {_TARGETS[kind]}; got {y!r:.80}") from None
         if targets.shape != (n,):
             raise ValueError(f"y must have one entry for each of the {n} examples, shape ({n},); got shape {targets.shape}")
         if not np.isfinite(targets).all():
@@ -469,7 +489,7 @@ class Learner:
         layers = 0
         if self.budget.drop in ("merge", "project"):
             layers = 2 if self.budget.drop == "project" else 1
-        elif isinstance(self.step, Adaptive) and self.step.repair and self.budget != Budget():
+        elif isinstance(self.step, Adaptive) and self.step.repair and self.budget != NO_LIMIT:
             layers = 1
         if layers:
             # a row is longer than it needs to be, so that a column does not fall on one cache set
@@ -505,12 +525,15 @@ def is_same_kind(block: Store, state: State) -> bool:
     return isinstance(block, Rows) if state.store is None else type(block) is type(state.store)
 
 
-def _weights(given: Any, n: int) -> NDArray[np.float64]:
-    weight = np.asarray(given, dtype=np.float64)
+def checked_weights(given: Any, n: int) -> NDArray[np.float64]:
+    try:
+        weight = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        weight = np.full(1, np.nan)
     if weight.ndim == 0:
         weight = np.full(n, float(weight))
     if weight.shape != (n,) or not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError(f"sample_weight must be {n} finite numbers, none of them negative; got shape {weight.shape}")
+        raise ValueError(f"sample_weight must be {n} finite numbers, none of them negative; got {given!r:.80}")
     return weight
 
 

@@ -427,7 +427,7 @@ def _user_loss(value: Callable[..., float], derivative: Callable[..., float]) ->
 
     body = {
         "__slots__": (),
-        "__doc__": f"A user's loss: value {getattr(value, '__name__', value)}, derivative {getattr(derivative, '__name__', derivative)}.",
+        "__doc__": f"A user's loss: {getattr(value, '__name__', value)} with {getattr(derivative, '__name__', derivative)}.",
         "__module__": __name__,
         "written": (value, derivative),
         "value": _value,

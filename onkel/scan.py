@@ -320,8 +320,9 @@ def step(loss, kappa, K, r, kxx, y, eta, weight, keep, rule, num, slots, keys, b
                     num[dz + z] = shrink * decay * num[v + z] + turn * num[f + z]
                 tangent(loss, num, decayed, m, y, theta, cap, float(kxx), extra, exact, a, dz, cap * shrink, da)
     used = False
+    largest = np.finfo(slots.dtype).max * 1e-9  # coefficients are stored divided by the lazy scale, 1e-9 at the least
     for z in range(m):
-        finite = finite and math.isfinite(num[a + z])
+        finite = finite and abs(num[a + z]) < largest
         used = used or num[a + z] != 0.0
         if adaptive:
             finite = finite and math.isfinite(num[da + z])

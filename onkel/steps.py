@@ -75,7 +75,10 @@ def etas(eta: Schedule, start: int, n: int) -> NDArray[np.float64]:
     times = np.arange(start + 1, start + n + 1)
     if isinstance(eta, InvSqrt | SqrtDecay):
         return np.asarray(eta(times.astype(float)), dtype=float)
-    values = np.array([float(eta(int(t))) for t in times])
+    try:
+        values = np.array([float(eta(int(t))) for t in times])
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"eta: the schedule must be a function of t that returns a number; it failed with: {error}") from error
     if not (np.isfinite(values).all() and (values > 0).all()):
         bad = int(np.flatnonzero(~(np.isfinite(values) & (values > 0)))[0])
         raise ValueError(f"eta: the schedule gave {values[bad]!r} at t = {times[bad]}; steps must be positive and finite")
