@@ -76,7 +76,8 @@ def load(setting: Setting, stream: str) -> tuple[np.ndarray, np.ndarray, int]:
         X, y, *_ = data.load(stream, directory=setting.directory)
     first = len(y) // 5
     mean, sd = X[:first].mean(axis=0), X[:first].std(axis=0)
-    return np.clip((X - mean) / np.where(sd > 0, sd, 1.0), -10, 10).astype(np.float32), y, first
+    X = np.clip((X - mean) / np.where(sd > 0, sd, 1.0), -10, 10)
+    return X.astype(np.float32 if setting.full else np.float64), y, first
 
 
 def thinned_attacks(setting: Setting, normal: int = 40_000) -> tuple[np.ndarray, np.ndarray]:

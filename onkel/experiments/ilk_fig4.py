@@ -32,7 +32,7 @@ KERNELS = {
 
 
 def parts(setting: Setting) -> list[Part]:
-    budget, orders = setting.pick((128, 3), (32, 5), (32, 3))
+    budget, orders = setting.pick((128, 5), (32, 5), (32, 3))
     buffers = setting.pick((64, 128, 512, 1024), (16, 32, 64, 128), (16, 64))
     first = setting.pick(5000, 600, 300)
     etas, forgets = setting.pick((ETAS, FORGETS), (ETAS[1:6], FORGETS[::2]), ((0.1, 1.0), (0.0, 1e-3)))
@@ -45,7 +45,7 @@ def parts(setting: Setting) -> list[Part]:
             found.append(Part(f"{task} {name} paper", papers_parameters, run, 8.0))
             found.append(Part(f"{task} {name} tuned", tuned, {**run, "first": first, "etas": etas, "forgets": forgets}, 15.0))
         for size in buffers:
-            run = {"task": task, "name": "SILK", "budget": size, "orders": 1}
+            run = {"task": task, "name": "SILK", "budget": size, "orders": orders}
             found.append(Part(f"{task} SILK buffer {size}", papers_parameters, run, 2.0 + size / 50))
     for sigma in sigmas:
         for name in ALGORITHMS:
@@ -121,13 +121,13 @@ def claims(numbers: Numbers) -> list[Claim]:
             )
         )
         sizes = buffers(numbers, task)
-        errors = [numbers[f"{task} SILK buffer {size}"]["final"][0] for size in sizes]
+        errors = [numbers[f"{task} SILK buffer {size}"]["final"] for size in sizes]
         found.append(
             Claim(
                 f"{what}: SILK's error falls as the buffer grows",
                 "curves in the order of the buffers",
-                ", ".join(f"{size}: {100 * error:.2f} %" for size, error in zip(sizes, errors)),
-                {f"{b} below {a}": bool(y < x) for a, b, x, y in zip(sizes, sizes[1:], errors, errors[1:])},
+                ", ".join(f"{size}: {spread(error, 100, 2)} %" for size, error in zip(sizes, errors)),
+                {f"{b} below {a}": fewer(y, x) for a, b, x, y in zip(sizes, sizes[1:], errors, errors[1:])},
             )
         )
     return found

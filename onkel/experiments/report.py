@@ -19,6 +19,10 @@ from onkel import plots
 
 from .experiment import Experiment, Numbers, Setting, overall
 
+QUICK = (
+    "Quick runs stand on small or made data in place of the papers', so the papers' own values are not theirs to meet; "
+    "they show that everything runs and how the algorithms compare."
+)
 CHIP = {"reproduced": "yes", "in part": "part", "not reproduced": "no"}
 
 
@@ -120,6 +124,7 @@ def index(out: Path, results: list[dict[str, Any]], missing: dict[str, str]) -> 
         f"<p>{sum(counts.values())} claims: "
         + ", ".join(f"{count} <span class='chip {CHIP[v]}'>{v}</span>" for v, count in counts.items())
         + f". Computed {time.strftime('%Y-%m-%d')}, {results[0]['size'] if results else 'no'} size.</p>",
+        "" if all(r["size"] == "full" for r in results) else f"<p>{QUICK}</p>",
         "<table class='wide'><tr><th>figure<th>what<th>verdict</tr>",
         *(
             f"<tr><td><a href='#{r['name']}'>{esc(r['paper'])}</a><td>{esc(r['title'])}<td>{chip(r['verdict'])}</tr>"

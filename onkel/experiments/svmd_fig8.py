@@ -123,7 +123,7 @@ def names(numbers: Numbers) -> list[str]:
 def claims(numbers: Numbers) -> list[Claim]:
     main = names(numbers)[0]
     tree = numbers[f"{main} tree SVMD"]
-    found = [
+    published = [
         Claim(
             "Around 75 % average error over the first pass, 68 % over the second",
             "75 %, 68 % (160 labels)",
@@ -144,6 +144,7 @@ def claims(numbers: Numbers) -> list[Claim]:
             },
         ),
     ]
+    found = published if main == "wipo_d" else []  # the paper's values mean nothing for a made taxonomy
     for row in ROWS:
         pairs = {name: [numbers[f"{name} {labels} {row}"] for labels in LABELS] for name in names(numbers)}
         found.append(
