@@ -51,6 +51,16 @@ def test_rows_and_classes(name):
 
 
 @shared
+def test_video_frames_belong_to_their_masks():
+    frames, masks, *_, number = data.load("pets2001_illumination", directory=SHARED)
+    assert frames.shape == (301, 240, 320, 3)
+    assert masks.shape == frames.shape[:3]
+    assert (masks[:56] == 85).all(), "the first 56 frames have no mask"
+    assert set(np.unique(masks[56:])) == {0, 255}
+    assert number.tolist() == list(range(1, 302))
+
+
+@shared
 @pytest.mark.slow
 def test_kddcup99_counts():
     X, y, *_ = data.load("kddcup99", directory=SHARED)
