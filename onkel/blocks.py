@@ -223,16 +223,32 @@ def transpose(indptr, indices, data, width, starts, rows, values):
 
 
 @compiled
-def sparse_products(starts, rows, values, begin, length, indices, data, n, acc, K):
-    """K[i, j] = x_i.z_j: each stored row runs down the block's columns, so only features that both have cost anything."""
-    for j in range(n):
+def sparse_products(starts, rows, values, begin, length, indices, data, n, often, acc, K):
+    """K[i, j] += x_i.z_j over the features not in ``often``: each stored row runs down the block's columns, so only features
+    that both have cost anything.  Sixteen stored rows at a time, so that K is written in whole cache lines."""
+    for first in range(0, n, 16):
+        last = min(first + 16, n)
         acc[:] = 0
-        for p in range(begin[j], begin[j] + length[j]):
-            c, v = indices[p], data[p]
-            for q in range(starts[c], starts[c + 1]):
-                acc[rows[q]] += v * values[q]
+        for j in range(first, last):
+            for p in range(begin[j], begin[j] + length[j]):
+                c = indices[p]
+                if often[c] < 0:
+                    v = data[p]
+                    for q in range(starts[c], starts[c + 1]):
+                        acc[rows[q], j - first] += v * values[q]
         for i in range(len(K)):
-            K[i, j] = acc[i]
+            for j in range(first, last):
+                K[i, j] += acc[i, j - first]
+
+
+@compiled
+def spread(begin, length, indices, data, often, out):
+    """The features that come often, as columns of a dense matrix."""
+    out[:] = 0
+    for j in range(len(out)):
+        for p in range(begin[j], begin[j] + length[j]):
+            if often[indices[p]] >= 0:
+                out[j, often[indices[p]]] = data[p]
 
 
 @compiled
@@ -332,14 +348,23 @@ class Sparse:
         X = self.take(slice(None)) if self.top != len(self.indices) else self
         indptr = np.append(X.begin, X.top)
         starts = np.empty(X.width + 1, np.int64)
-        rows, values = np.empty(X.top, np.int64), np.empty(X.top, X.dtype)
+        rows, values = np.empty(X.top, np.int32), np.empty(X.top, X.dtype)
         transpose(indptr, X.indices, X.data, X.width, starts, rows, values)
-        acc = np.empty(len(X), X.dtype)
         if k.geometry == "absolute":
+            acc = np.empty(len(X), X.dtype)
             sparse_absolutes(starts, rows, values, Z.begin, Z.length, Z.indices, Z.data, n, X.sums, Z.sums, acc, K)
             finish_rows(k, K)
             return K
-        sparse_products(starts, rows, values, Z.begin, Z.length, Z.indices, Z.data, n, acc, K)
+        # words such as "the" are in every row: those columns go through BLAS, the long tail through the lists
+        common = np.flatnonzero(np.diff(starts) > len(X) // 4)
+        often = np.full(X.width, -1, np.int32)
+        often[common] = np.arange(len(common))
+        left, right = np.empty((len(X), len(common)), X.dtype), np.empty((n, len(common)), X.dtype)
+        spread(X.begin, X.length, X.indices, X.data, often, left)
+        spread(Z.begin[:n], Z.length[:n], Z.indices, Z.data, often, right)
+        np.dot(left, right.T, out=K)
+        acc = np.empty((len(X), 16), X.dtype)
+        sparse_products(starts, rows, values, Z.begin, Z.length, Z.indices, Z.data, n, often, acc, K)
         if k.geometry == "square":
             nothing = np.empty((0, 0), X.dtype)
             finish_squares(k, K, X.norms, Z.norms[:n], nothing, nothing)
