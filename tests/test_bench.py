@@ -113,12 +113,13 @@ def test_naive_numpy_gives_the_same_scores(classes):
     assert (trace.loss > 0).mean() > 0.2
 
 
-def test_naive_scipy_gives_the_same_scores():
+@pytest.mark.parametrize("spread", [False, True])
+def test_naive_scipy_gives_the_same_scores(spread):
     learner = onkel.silk(onkel.Linear(), onkel.Hinge(), eta=1.0, lam=0.01, budget=16)
     X, y = streams.documents(300, words=200, length=10)
     X = X.astype(float)
     state, _ = learner.learn(learner.init(), X[:150], y[:150])
-    naive = SparseSilk(state.points, state.coef, 1.0, 0.01)
+    naive = SparseSilk(state.points, state.coef, 1.0, 0.01, spread)
     _, trace = learner.learn(state, X[150:], y[150:])
     np.testing.assert_allclose(naive.learn(X[150:], y[150:]), trace.scores, atol=1e-10)
 
@@ -185,7 +186,7 @@ def test_charts(tmp_path):
     finished = [
         (Race("growth in omega, d = 2", [], lambda results: []), sizes),
         (Race("growth in d, omega = 8", [], lambda results: []), sizes),
-        (Race("growth in t", [], lambda results: [], extra={"nbytes": [8.0] * 8}), steady),
+        (Race("growth in t up to 8, d = 2", [], lambda results: [], extra={"nbytes": [8.0] * 8}), steady),
     ]
     found = report.as_json(finished, rows, [], report.machine(), "onkel bench")
     written = report.write(tmp_path, found, rows)

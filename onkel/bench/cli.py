@@ -92,13 +92,13 @@ def measure(
     finished: list[tuple[Race, Results]] = []
     rows: list[Row] = []
     with one_thread():
+        start = time.perf_counter()
         for bench in chosen:
             for race in bench(size):
-                start = time.perf_counter()
                 results = race.run(size.rounds)
                 finished.append((race, results))
                 rows += race.rows(results)
-                print(f"{race.name}: {time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
+                print(f"{time.perf_counter() - start:4.0f} s  {race.name}", file=sys.stderr, flush=True)
     return report.as_json(finished, rows, skipped, before, command), rows
 
 

@@ -216,5 +216,5 @@ def draw_growth(result: dict[str, Any], theme: str) -> Any:
             guide = [micros[-1] * s / sizes[-1] for s in sizes]
             place.loglog(sizes, guide, ":", color=plots.FAINT[theme])
             place.set_xlabel("omega" if "omega," in name else "d")
-        place.set_title("us per example, " + name.removeprefix("growth in ").split(",")[0 if "nbytes" in race else 1].strip())
+        place.set_title("us per example, " + name.split(", ", 1)[1])
     return figure

@@ -306,4 +306,5 @@ def start(size: Size) -> Iterator[Race]:
             Contender("import onkel and learn", process(FIRST_LEARN), 1, children_time),
         ],
         table,
+        rounds=max(3, size.rounds // 2),
     )
