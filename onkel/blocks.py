@@ -489,7 +489,7 @@ def evaluate(kernel: Any, X: Store, Z: Store, live: int, K: Array) -> Array:
     has to be finite."""
     if isinstance(kernel, Sum | Product):
         left = evaluate(kernel.left, X, Z, live, np.empty_like(K))
-        return kernel.combine(left, evaluate(kernel.right, X, Z, live, K), out=K)  # type: ignore[no-any-return]
+        return kernel.combine(left, evaluate(kernel.right, X, Z, live, K), out=K)  # type: ignore[no-any-return, arg-type]
     if not isinstance(kernel, Matrix | Pairwise):
         return X.kernel(kernel, Z, K)  # type: ignore[union-attr, arg-type]
     K[:, live:] = 0.0
@@ -503,7 +503,7 @@ def evaluate(kernel: Any, X: Store, Z: Store, live: int, K: Array) -> Array:
 def diagonal(kernel: Any, X: Store) -> Array:
     """k(x, x) of each point of the block."""
     if isinstance(kernel, Sum | Product):
-        return kernel.combine(diagonal(kernel.left, X), diagonal(kernel.right, X))  # type: ignore[no-any-return]
+        return kernel.combine(diagonal(kernel.left, X), diagonal(kernel.right, X))  # type: ignore[no-any-return, arg-type]
     if not isinstance(kernel, Matrix):
         return X.diagonal(kernel)  # type: ignore[union-attr]
     out = np.empty(len(X), X.dtype)

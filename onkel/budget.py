@@ -102,7 +102,9 @@ class Budget(NamedTuple):
 
 def _whole(value: object) -> bool:
     """Whether value is a whole number, at least 1."""
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and value >= 1 and value == int(value)
+    return (
+        isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool) and 1 <= float(value) < 2**62 and float(value).is_integer()
+    )
 
 
 NO_LIMIT = Budget()
@@ -263,7 +265,7 @@ def refresh(num, gram, n, ridge):
     for i in range(n):
         for j in range(n):
             Q[i, j] = gram[0, i, j]
-        Q[i, i] += ridge * max(Q[i, i], 1e-300)
+        Q[i, i] = (1.0 + ridge) * Q[i, i] if Q[i, i] > 0.0 else 1.0  # k(x, x) = 0: such a point has no share in anything
     for p in range(n):  # Gauss-Jordan in place; positive definite, so the diagonal will do for pivots
         pivot = 1.0 / Q[p, p]
         Q[p, p] = 1.0
@@ -315,7 +317,7 @@ def project(kappa, j, row, r, kxx, rule, num, slots, gram, m, base):
     for i in range(n):
         c[i] = w[i] + move[i]
         s -= k[i] * c[i]
-    if j < 0 or s <= 10.0 * exactness * max(float(kxx), 1e-300):
+    if j < 0 or s <= 10.0 * exactness * float(kxx):
         j, own = -1, max(s, 0.0)
         c[n] = 0.0
     else:

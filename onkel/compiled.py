@@ -78,7 +78,7 @@ class Value:
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and tuple.__eq__(self, other)  # type: ignore[arg-type]
+        return type(self) is type(other) and bool(tuple.__eq__(self, other))  # type: ignore[operator, arg-type]
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -87,23 +87,23 @@ class Value:
         return hash((type(self).__name__, tuple.__hash__(self)))  # type: ignore[arg-type]
 
 
-@intrinsic
-def _bits_to_double(typingctx, bits):
+@intrinsic  # type: ignore[untyped-decorator]
+def _bits_to_double(typingctx: Any, bits: Any = None) -> Any:
     return numba.float64(numba.int64), lambda context, builder, sig, args: builder.bitcast(args[0], ir.DoubleType())
 
 
-@intrinsic
-def _double_to_bits(typingctx, value):
+@intrinsic  # type: ignore[untyped-decorator]
+def _double_to_bits(typingctx: Any, value: Any = None) -> Any:
     return numba.int64(numba.float64), lambda context, builder, sig, args: builder.bitcast(args[0], ir.IntType(64))
 
 
-@intrinsic
-def _bits_to_float(typingctx, bits):
+@intrinsic  # type: ignore[untyped-decorator]
+def _bits_to_float(typingctx: Any, bits: Any = None) -> Any:
     return numba.float32(numba.int32), lambda context, builder, sig, args: builder.bitcast(args[0], ir.FloatType())
 
 
-@intrinsic
-def _float_to_bits(typingctx, value):
+@intrinsic  # type: ignore[untyped-decorator]
+def _float_to_bits(typingctx: Any, value: Any = None) -> Any:
     return numba.int32(numba.float32), lambda context, builder, sig, args: builder.bitcast(args[0], ir.IntType(32))
 
 

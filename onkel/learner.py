@@ -86,14 +86,14 @@ class State:
     @property
     def coef(self) -> Array:
         """Coefficients of f, oldest first: (k,), or (k, m) for labels."""
-        a = self.num[at.SCALE] * self.slots[: self.m, self.order].T.astype(np.float64).reshape(-1, self.m)
+        a: Array = self.num[at.SCALE] * self.slots[: self.m, self.order].T.astype(np.float64).reshape(-1, self.m)
         return a[:, 0].copy() if self.scalar else a
 
     @property
     def trace_coef(self) -> Array:
         """Coefficients of v, the trace of an adaptive step; nothing for the other steps."""
         u = self.slots[self.m : self.base, self.order].T.astype(np.float64)
-        v = self.num[at.P] * u + self.num[at.R] * self.slots[: self.base - self.m, self.order].T
+        v: Array = self.num[at.P] * u + self.num[at.R] * self.slots[: self.base - self.m, self.order].T
         return v[:, 0].copy() if self.scalar and v.shape[1] else v
 
     @property
@@ -104,8 +104,8 @@ class State:
 
     def copy(self) -> State:
         store = None if self.store is None else self.store.copy()
-        arrays = (a.copy() for a in (self.num, self.slots, self.born, self.gram))
-        return State(self.m, self.base, self.scalar, *arrays, store, self.width)
+        own = self.num.copy(), self.slots.copy(), self.born.copy(), self.gram.copy()
+        return State(self.m, self.base, self.scalar, *own, store, self.width)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "learn_one": None, "score_one": None, "best_one": None}
@@ -451,7 +451,7 @@ class Learner:
                 out[first : first + size] = K @ coef + b
         return out[:, 0] if self._scalar else out
 
-    # --- room -----------------------------------------------------------------------------------------------------------------------
+    # --- room ---------------------------------------------------------------------------------------------------------------
 
     def _settle(self, state: State, block: Store) -> int:
         """Make room for the next examples; returns how many may come in one go."""

@@ -52,7 +52,9 @@ def learn_many(
     if backend == "gpu":
         from onkel import gpu
 
-        traces = gpu.learn_many([job[0] for job in jobs], [job[1] for job in jobs], jobs[0][2], [job[3] for job in jobs], weight)
+        if any(not np.array_equal(job[3], jobs[0][3]) for job in jobs):
+            raise ValueError("learn_many: on the card all learners must learn from the same targets; take backend='cpu'")
+        traces = gpu.learn_many([job[0] for job in jobs], [job[1] for job in jobs], jobs[0][2], jobs[0][3], weight)
     elif backend == "cpu":
         workers = max(1, min(len(jobs), os.cpu_count() or 1 if threads is None else threads))
         with blas_threads(1), ThreadPoolExecutor(workers) as pool:

@@ -204,23 +204,35 @@ def test_schedules(eta):
         compare(Learner(RBF(1.0), Hinge(), step), twin("hinge", step=name, eta=eta[1], lam=0.05), X, y)
 
 
+POLY = Polynomial(2)
+HINGE = dict(loss="hinge")
+ONE = dict(loss="hinge", step="implicit", eta=1.0, lam=0.01, budget=1)
+ZERO = dict(loss="hinge", step="explicit", eta=1.0, lam=0.0, theta=0.0)
+MD = dict(loss="hinge", step="adaptive")
 RECIPES = [
-    (onkel.perceptron(RBF(1.0)), dict(loss="hinge", step="explicit", eta=1.0, lam=0.0, theta=0.0)),
-    (onkel.perceptron(RBF(1.0), budget=8), dict(loss="hinge", step="explicit", eta=1.0, lam=0.0, theta=0.0, budget=8, drop="oldest")),
-    (onkel.pa(RBF(1.0), C=0.7, budget=8), dict(loss="hinge", step="implicit", eta=1.0, lam=0.0, C=0.7, budget=8, drop="oldest")),
-    (onkel.alma(RBF(1.0)), dict(loss="hinge", step="alma", alpha=0.9)),
-    (onkel.alma(Polynomial(2), alpha=1.0, B=1.2, C=0.9), dict(kernel=naive.polynomial(2), loss="hinge", step="alma", alpha=1.0, B=1.2, alma_C=0.9)),
-    (onkel.alma(Polynomial(2), alpha=0.6), dict(kernel=naive.polynomial(2), loss="hinge", step="alma", alpha=0.6)),
-    (onkel.svmd(RBF(1.0), Hinge(), eta=0.3, mu=0.5, eta_min=0.1, eta_max=0.5), dict(loss="hinge", step="adaptive", eta=0.3, lam=0.01, mu=0.5, decay=0.95, eta_min=0.1, eta_max=0.5)),
-    (onkel.svmd(RBF(1.0), Hinge(), eta=1.0, lam=1.0, mu=0.1, decay=0.0, nu=0.2), dict(loss="hinge", step="adaptive", eta=1.0, lam=1.0, mu=0.1, decay=0.0, nu=0.2, epsilon0=1.0)),
-    (onkel.silk(RBF(1.0), Hinge(), budget=1), dict(loss="hinge", step="implicit", eta=1.0, lam=0.01, budget=1, drop="smallest")),
-    (onkel.silk(RBF(1.0), Hinge(), budget=1, drop="merge"), dict(loss="hinge", step="implicit", eta=1.0, lam=0.01, budget=1, drop="merge")),
-]  # fmt: skip
+    (onkel.perceptron(RBF(1.0)), ZERO),
+    (onkel.perceptron(RBF(1.0), budget=8), ZERO | dict(budget=8)),
+    (onkel.pa(RBF(1.0), C=0.7, budget=8), HINGE | dict(step="implicit", eta=1.0, lam=0.0, C=0.7, budget=8)),
+    (onkel.alma(RBF(1.0)), HINGE | dict(step="alma", alpha=0.9)),
+    (onkel.alma(POLY, alpha=1.0, B=1.2, C=0.9), HINGE | dict(kernel=POLY, step="alma", alpha=1.0, B=1.2, alma_C=0.9)),
+    (onkel.alma(POLY, alpha=0.6), HINGE | dict(kernel=POLY, step="alma", alpha=0.6)),
+    (
+        onkel.svmd(RBF(1.0), Hinge(), eta=0.3, mu=0.5, eta_min=0.1, eta_max=0.5),
+        MD | dict(eta=0.3, lam=0.01, mu=0.5, decay=0.95, eta_min=0.1, eta_max=0.5),
+    ),
+    (
+        onkel.svmd(RBF(1.0), Hinge(), eta=1.0, lam=1.0, mu=0.1, decay=0.0, nu=0.2),
+        MD | dict(eta=1.0, lam=1.0, mu=0.1, decay=0.0, nu=0.2, epsilon0=1.0),
+    ),
+    (onkel.silk(RBF(1.0), Hinge(), budget=1), ONE | dict(drop="smallest")),
+    (onkel.silk(RBF(1.0), Hinge(), budget=1, drop="merge"), ONE | dict(drop="merge")),
+]
 
 
 @pytest.mark.parametrize("case", range(len(RECIPES)))
 def test_recipes(case, path):
     learner, settings = RECIPES[case]
     settings = dict(settings)
-    reference = naive.Naive(settings.pop("kernel", naive.rbf(1.0)), **settings)
+    kernel = naive.polynomial(2) if settings.pop("kernel", None) else naive.rbf(1.0)
+    reference = naive.Naive(kernel, **settings)
     compare(learner, reference, *stream("hinge", 90))
