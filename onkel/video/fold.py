@@ -14,21 +14,25 @@ from numba import njit
 from .cpu import LANES, Grid, distance1, distance3, gauss, load_block, slot_mask, strongest, tagged
 from .settings import Settings
 
-ALARM, EXPLAINED = np.uint8(255), np.uint8(128)
+ALARM, SHADE, EXPLAINED = np.uint8(255), np.uint8(254), np.uint8(128)
 SAMPLES = 3  # a tile of the light map is judged by SAMPLES x SAMPLES pixels
+DARKEST, LIGHTEST = np.float32(0.5), np.float32(2.0)  # more than this from one frame to the next is not light
+MILD = np.float32(0.12)  # no object of interest is so little lighter or darker than what is behind it
 REACH = 2  # and smoothed by medians over 2 REACH + 1 columns, then rows
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def step(frame, first, last, points, coef, used, unrest, previous, sharpness, scale, shrink, cap, slow_cap, rho, near_k,
-         move, rounding, theta, kappa, learn, scores, mask, x, acc, low, near, pull, slot_mask):
+def step(frame, first, last, points, coef, used, unrest, previous, sharpness, scale, shrink, cap, shade_cap, slow_cap, rho,
+         near_k, move, rounding, theta, kappa, learn, scores, mask, x, acc, low, near, pull, slot_mask):
     """Score, raise the raw alarm where f (1 + kappa unrest) < theta, and learn. `previous` is the last settled mask:
-    a pixel that was foreground learns with `slow_cap` and leaves its colours where they are."""
+    a pixel that was foreground learns with `slow_cap`, one that light could have changed with `shade_cap`, and both leave
+    their colours where they are."""
     budget, channels = points.shape[1], points.shape[2]
     zero, one = np.float32(0.0), np.float32(1.0)
     steep, scale32, shrunk = np.float32(-sharpness), np.float32(scale), np.float32(scale * shrink)
     grow = np.float32(1.0 / (scale * shrink))
-    rho32, cap32, slow32, near32 = np.float32(rho), np.float32(cap), np.float32(slow_cap), np.float32(near_k)
+    rho32, near32 = np.float32(rho), np.float32(near_k)
+    cap32, shade32, slow32 = np.float32(cap), np.float32(shade_cap), np.float32(slow_cap)
     move32, half, theta32, kappa32 = np.float32(move), np.float32(rounding), np.float32(theta), np.float32(kappa)
     for block in range(first, last):
         load_block(frame, block, x)
@@ -60,7 +64,8 @@ def step(frame, first, last, points, coef, used, unrest, previous, sharpness, sc
         strangers = np.int32(0)  # lanes whose colour is new, and which must therefore take a slot
         for i in range(LANES):
             calm = previous[block, i] == 0
-            a = max(min(rho32 - shrunk * acc[i], cap32 if calm else slow32), zero) * grow
+            limit = cap32 if calm else (shade32 if previous[block, i] == SHADE else slow32)
+            a = max(min(rho32 - shrunk * acc[i], limit), zero) * grow
             close = np.int32(near[i] & slot_mask).view(np.float32) > near32
             low[i] = low[i] if (not close) and a > zero else np.int32(-1)
             strangers += np.int32(low[i] >= 0)
@@ -158,7 +163,8 @@ def light_map(frame, reference, width, height, tiles, across, gain, values):
             for a in range(max(0, i - REACH), min(rows, i + REACH + 1)):
                 values[count] = across[a, j]
                 count += 1
-            gain[i, j] = middle(values, count)
+            g = middle(values, count)
+            gain[i, j] = g if DARKEST < g < LIGHTEST else np.float32(1.0)
 
 
 @njit(inline="always")
@@ -177,30 +183,36 @@ def gain_at(gain, y, x, height, width):
 
 
 @njit(nogil=True, cache=True)
-def explain(frame, reference, width, height, gain, limit, share, mask, words, alarms, explained):
+def explain(frame, reference, previous, width, height, gain, limit, share, mask, words, before, alarms, explained, known):
     """Take back the alarms that light explains: |frame / gain - reference|^2 < limit, where `gain` is smooth.
 
-    Only where light explains at least `share` of the alarms in the surrounding tiles, so that a dark car, whose inside a
-    change of light could explain but whose outline it cannot, stays. Those taken back are left as EXPLAINED. Returns how many.
-    `words` is the mask eight pixels at a time: most words are empty.
+    Only where, in the surrounding tiles, light explains more than `share` of the alarms, and objects already known there
+    (`previous`) cover less than `share` of them or the change is mild: light comes at once and everywhere, an object comes in
+    from somewhere, so a dark car stays although a change of light could explain its inside. Those taken back are left as
+    EXPLAINED. Returns how many.
+    `words` and `before` are mask and previous eight pixels at a time: most words are empty.
     """
     rows, cols = gain.shape
     alarms[:] = 0
     explained[:] = 0
+    known[:] = 0
     for word in range(words.size):
-        if words[word] == 0:
+        if words[word] == 0 and before[word] == 0:
             continue
         for p in range(8 * word, min(8 * word + 8, height * width)):
-            if mask[p] == 0:
+            if mask[p] == 0 and previous[p] == 0:
                 continue
             y, x = p // width, p % width
+            i, j = (y * rows) // height, (x * cols) // width
+            known[i, j] += previous[p] != 0
+            if mask[p] == 0:
+                continue
+            alarms[i, j] += 1
             g = gain_at(gain, y, x, height, width)
             distance = np.float32(0.0)
             for c in range(frame.shape[1]):
                 d = (np.float32(frame[p, c]) + np.float32(4.0)) / g - np.float32(4.0) - np.float32(reference[p, c])
                 distance += d * d
-            i, j = (y * rows) // height, (x * cols) // width
-            alarms[i, j] += 1
             if distance < limit:
                 explained[i, j] += 1
                 mask[p] = EXPLAINED
@@ -209,12 +221,14 @@ def explain(frame, reference, width, height, gain, limit, share, mask, words, al
         for j in range(cols):
             if explained[i, j] == 0:
                 continue
-            a, e = 0, 0
+            a, e, k = 0, 0, 0
             for r in range(max(0, i - REACH), min(rows, i + REACH + 1)):
                 for q in range(max(0, j - REACH), min(cols, j + REACH + 1)):
                     a += alarms[r, q]
                     e += explained[r, q]
-            if e > share * a:
+                    k += known[r, q]
+            mild = abs(gain[i, j] - np.float32(1.0)) < MILD
+            if e > share * a and (mild or k < share * a):
                 total += explained[i, j]
                 continue
             for y in range((i * height + rows - 1) // rows, ((i + 1) * height + rows - 1) // rows):
@@ -296,20 +310,31 @@ def settle(raw, out, unrest, height, width, lonely, learn, column):
 
 
 @njit(nogil=True, cache=True)
-def keep_objects(old, new, mask, words):
-    """new, a copy of the frame, gets the old colour back where the settled mask says object."""
+def keep_objects(old, new, mask, words, limit):
+    """new, a copy of the frame, gets the old colour back where the settled mask says object.
+
+    An object pixel that is merely lighter or darker than the old colour, |new / g - old|^2 < limit for its own ratio g of
+    brightness, is marked SHADE: it may be a shadow or a patch of sun, and these are learned sooner than coloured things.
+    """
     for word in range(words.size):
         if words[word] == 0:
             continue
         for p in range(8 * word, min(8 * word + 8, old.shape[0])):
-            if mask[p]:
-                for c in range(old.shape[1]):
-                    new[p, c] = old[p, c]
+            if mask[p] == 0:
+                continue
+            g = brightness(new, p) / brightness(old, p)
+            distance = np.float32(0.0)
+            for c in range(old.shape[1]):
+                d = (np.float32(new[p, c]) + np.float32(4.0)) / g - np.float32(4.0) - np.float32(old[p, c])
+                distance += d * d
+                new[p, c] = old[p, c]
+            mask[p] = SHADE if distance < limit and DARKEST < g < LIGHTEST else ALARM
 
 
 THETA_RANGE = (0.22, 0.67)  # the frame's threshold on f moves in here
 ROWS = 24  # tiles of the light map from top to bottom
 LIGHT_SHARE, LOST_SHARE = 0.1, 0.5  # of all pixels: explained by light, or alarmed at all, that restart fast learning
+SHADES = 3.0  # times as fast as an object, a pixel that is only lighter or darker is learned
 BOOST = 2.0  # a foreground pixel t frames after a start learns with max(slow, BOOST / t)
 
 
@@ -328,7 +353,7 @@ class Fold:
         rows = max(2, min(ROWS, height // SAMPLES))
         cols = max(2, min(round(rows * width / height), width // SAMPLES))
         self.tiles, self.across, self.gain = np.zeros((3, rows, cols), np.float32)
-        self.alarms, self.explained = np.zeros((2, rows, cols), np.int64)
+        self.alarms, self.explained, self.known = np.zeros((3, rows, cols), np.int64)
         self.values = np.zeros(SAMPLES * SAMPLES, np.float32)
         self.scale, self.frames, self.calm_frames = 1.0, 0, 0
         self.theta = 0.6 * settings.rho if settings.threshold is None else settings.threshold
@@ -343,21 +368,22 @@ class Fold:
             return
         shrink, cap = s.step(forgetting)
         slow = min(cap, max(s.slow, BOOST / max(1, self.calm_frames)))
+        shade = min(cap, max(SHADES * s.slow, slow))
         bits, rounding = slot_mask(s.budget), 0.5 if g.dtype == np.uint8 else 0.0
 
         def work(part: int, first: int, last: int) -> None:
             step(pixels, first, last, self.points, self.coef, self.used, self.unrest, self.previous, s.sharpness, self.scale,
-                 shrink, cap, slow, s.rho, s.fold, s.move, rounding, self.theta, s.unrest / 255.0, learn, g.score_blocks,
+                 shrink, cap, shade, slow, s.rho, s.fold, s.move, rounding, self.theta, s.unrest / 255.0, learn, g.score_blocks,
                  g.raw_blocks, g.x[part], g.acc[part], g.low[part], g.near[part], g.pull[part], bits)
 
         g.crew.run(work)
         raw = g.image(g.raw_blocks)
-        explained = 0
+        explained, limit = 0, 2.0 * s.sigma**2 * -np.log(min(self.theta / s.rho, 0.99))
         if s.light:
             light_map(flat, self.reference, g.width, g.height, self.tiles, self.across, self.gain, self.values)
-            limit = 2.0 * s.sigma**2 * -np.log(min(self.theta / s.rho, 0.99))
-            explained = explain(flat, self.reference, g.width, g.height, self.gain, limit, 0.5, g.raw_blocks.reshape(-1),
-                                g.raw_blocks.reshape(-1).view(np.uint64), self.alarms, self.explained)
+            alarms, before = g.raw_blocks.reshape(-1), self.previous.reshape(-1)
+            explained = explain(flat, self.reference, before, g.width, g.height, self.gain, limit, 0.5, alarms,
+                                alarms.view(np.uint64), before.view(np.uint64), self.alarms, self.explained, self.known)
         if learn and explained:
             coefficient = s.rho / (self.scale * shrink)
             g.crew.run(lambda part, first, last: learn_now(pixels, first, last, self.points, self.coef, self.used, g.raw_blocks,
@@ -372,7 +398,8 @@ class Fold:
             return
         # the colour that each pixel last showed as background: the frame, except where an object is
         self.spare[...] = flat
-        keep_objects(self.reference, self.spare, self.previous.reshape(-1), self.previous.reshape(-1).view(np.uint64))
+        before = self.previous.reshape(-1)
+        keep_objects(self.reference, self.spare, before, before.view(np.uint64), limit if s.light else 0.0)
         self.reference, self.spare = self.spare, self.reference
         self.frames += 1
         self.calm_frames += 1

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .fold import BOOST, LIGHT_SHARE, LOST_SHARE, REACH, ROWS, SAMPLES, THETA_RANGE
+from .fold import BOOST, DARKEST, LIGHT_SHARE, LIGHTEST, LOST_SHARE, MILD, REACH, ROWS, SAMPLES, SHADES, THETA_RANGE
 from .settings import Settings
 
 RANGE = 4.0  # a stored coefficient may grow to this multiple of the cap before all are scaled back
@@ -105,15 +105,16 @@ FOLD = r"""
 extern "C" __global__ __launch_bounds__(256)
 void fold_step(const unsigned char* frame, unsigned char* points, float* coef, const unsigned char* unrest,
                const unsigned char* previous, const float* control, float* scores, unsigned char* raw, long long padded,
-               long long total, float steep, float scale, float shrink, float cap, float slow, float boost,
-float rho, float near_k, float move,
-               float kappa, float floor_, int turn, long long blocks, int learn)
+               long long total, float steep, float scale, float shrink, float cap, float slow, float shades, float boost, float rho,
+               float near_k, float move, float kappa, float floor_, int turn, long long blocks, int learn)
 {
     long long p = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (p >= total) return;
     int camera = (int)(p / padded);
     float theta = control[2 * camera];
+    float shade = shades * slow;
     slow = fminf(cap, fmaxf(slow, boost / fmaxf(1.f, control[2 * camera + 1])));
+    shade = fminf(cap, fmaxf(shade, slow));
     float x[CHANNELS], f = 0.f, best = -1.f, weak = 3e38f;
     int nearest = 0, weakest = 0;
     for (int c = 0; c < CHANNELS; c++) x[c] = frame[p * CHANNELS + c];
@@ -131,7 +132,7 @@ float rho, float near_k, float move,
     raw[p] = shown * (1.f + kappa * unrest[p]) < theta ? 255 : 0;
     if (!learn) return;
     bool calm = previous[p] == 0;
-    float a = fmaxf(fminf(rho - scale * shrink * f, calm ? cap : slow), 0.f) / (scale * shrink);
+    float a = fmaxf(fminf(rho - scale * shrink * f, calm ? cap : previous[p] == 254 ? shade : slow), 0.f) / (scale * shrink);
     if (best > near_k) {
         coef[nearest * total + p] += a;
         if (calm) for (int c = 0; c < CHANNELS; c++) {
@@ -157,7 +158,8 @@ __device__ float middle(float* v, int n)
 }
 
 extern "C" __global__ void light_map(const unsigned char* frame, const unsigned char* reference, float* gain, int* alarms,
-                                     int* explained, int* counts, int height, int width, int rows, int cols, long long padded)
+                                     int* explained, int* known, int* counts, int height, int width, int rows, int cols,
+                                     long long padded)
 {
     extern __shared__ float tiles[];
     int camera = blockIdx.x, n = rows * cols;
@@ -165,7 +167,7 @@ extern "C" __global__ void light_map(const unsigned char* frame, const unsigned 
     frame += camera * padded * CHANNELS; reference += camera * padded * CHANNELS; gain += camera * n;
     if (threadIdx.x < 3) counts[3 * camera + threadIdx.x] = 0;
     for (int t = threadIdx.x; t < n; t += blockDim.x) {
-        alarms[camera * n + t] = explained[camera * n + t] = 0;
+        alarms[camera * n + t] = explained[camera * n + t] = known[camera * n + t] = 0;
         int i = t / cols, j = t % cols, k = 0;
         for (int a = 0; a < SAMPLES; a++) for (int b = 0; b < SAMPLES; b++) {
             long long y = (long long)(2 * SAMPLES * i + 2 * a + 1) * height / (2 * SAMPLES * rows);
@@ -184,50 +186,63 @@ extern "C" __global__ void light_map(const unsigned char* frame, const unsigned 
     for (int t = threadIdx.x; t < n; t += blockDim.x) {
         int i = t / cols, j = t % cols, k = 0;
         for (int a = max(0, i - REACH); a < min(rows, i + REACH + 1); a++) v[k++] = across[a * cols + j];
-        gain[t] = middle(v, k);
+        float g = middle(v, k);
+        gain[t] = g > DARKEST && g < LIGHTEST ? g : 1.f;
     }
 }
 
-extern "C" __global__ void explain(const unsigned char* frame, const unsigned char* reference, const float* gain,
-                                   const float* control,
-                                   unsigned char* raw, int* alarms, int* explained, int height, int width, int rows, int cols,
-                                   long long padded, float twice_variance, float rho)
+// how far a pixel is from the reference once its colour is divided by g
+__device__ float unlike(const unsigned char* now, const unsigned char* then, float g)
+{
+    float d = 0.f;
+    for (int c = 0; c < CHANNELS; c++) { float t = (now[c] + 4.f) / g - 4.f - then[c]; d += t * t; }
+    return d;
+}
+__device__ float limit(float theta, float rho, float twice_variance) { return twice_variance * -logf(fminf(theta / rho, 0.99f)); }
+
+extern "C" __global__ void explain(const unsigned char* frame, const unsigned char* reference, const unsigned char* previous,
+                                   const float* gain, const float* control, unsigned char* raw, int* alarms, int* explained,
+                                   int* known, int height, int width, int rows, int cols, long long padded, float twice_variance, float rho)
 {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y, camera = blockIdx.z;
     if (x >= width) return;
     long long p = camera * padded + (long long)y * width + x;
+    if (raw[p] == 0 && previous[p] == 0) return;
+    int tile = camera * rows * cols + (int)((long long)y * rows / height) * cols + (int)((long long)x * cols / width);
+    if (previous[p]) atomicAdd(known + tile, 1);
     if (raw[p] == 0) return;
+    atomicAdd(alarms + tile, 1);
     gain += camera * rows * cols;
     float v = fminf(fmaxf((y + 0.5f) * rows / height - 0.5f, 0.f), rows - 1.f);
     float u = fminf(fmaxf((x + 0.5f) * cols / width - 0.5f, 0.f), cols - 1.f);
     int i = min((int)v, rows - 2), j = min((int)u, cols - 2);
     v -= i; u -= j;
     float g = (1 - v) * ((1 - u) * gain[i * cols + j] + u * gain[i * cols + j + 1])
-            + v * ((1 - u) * gain[(i + 1) * cols + j] + u * gain[(i + 1) * cols + j + 1]), d = 0.f;
-    for (int c = 0; c < CHANNELS; c++) {
-        float t = (frame[p * CHANNELS + c] + 4.f) / g - 4.f - reference[p * CHANNELS + c];
-        d += t * t;
+            + v * ((1 - u) * gain[(i + 1) * cols + j] + u * gain[(i + 1) * cols + j + 1]);
+    if (unlike(frame + p * CHANNELS, reference + p * CHANNELS, g) < limit(control[2 * camera], rho, twice_variance)) {
+        atomicAdd(explained + tile, 1);
+        raw[p] = 128;
     }
-    int tile = camera * rows * cols + (int)((long long)y * rows / height) * cols + (int)((long long)x * cols / width);
-    atomicAdd(alarms + tile, 1);
-    if (d < twice_variance * -logf(fminf(control[2 * camera] / rho, 0.99f))) { atomicAdd(explained + tile, 1); raw[p] = 128; }
 }
 
 extern "C" __global__ void accept(const unsigned char* frame, unsigned char* points, float* coef, unsigned char* raw,
-                                  const int* alarms, const int* explained, int* counts, int height, int width,
-int rows, int cols, long long padded,
-                                  long long total, float steep, float near_k, float coefficient, int learn)
+                                  const float* gain, const int* alarms, const int* explained, const int* known, int* counts,
+                                  int height, int width, int rows, int cols, long long padded, long long total, float steep,
+                                  float near_k, float coefficient, int learn)
 {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y, camera = blockIdx.z;
     if (x >= width) return;
     long long p = camera * padded + (long long)y * width + x;
     if (raw[p] != 128) return;
-    alarms += camera * rows * cols; explained += camera * rows * cols;
-    int i = (int)((long long)y * rows / height), j = (int)((long long)x * cols / width), a = 0, e = 0;
+    int first = camera * rows * cols, i = (int)((long long)y * rows / height), j = (int)((long long)x * cols / width);
+    int a = 0, e = 0, k = 0;
     for (int r = max(0, i - REACH); r < min(rows, i + REACH + 1); r++)
-        for (int q = max(0, j - REACH); q < min(cols,
-                                                j + REACH + 1); q++) { a += alarms[r * cols + q]; e += explained[r * cols + q]; }
-    if (!(2 * e > a)) { raw[p] = 255; return; }
+        for (int q = max(0, j - REACH); q < min(cols, j + REACH + 1); q++) {
+            int t = first + r * cols + q;
+            a += alarms[t]; e += explained[t]; k += known[t];
+        }
+    bool mild = fabsf(gain[first + i * cols + j] - 1.f) < MILD;
+    if (!(2 * e > a && (mild || 2 * k < a))) { raw[p] = 255; return; }
     atomicAdd(counts + 3 * camera + 2, 1);
     if (!learn) return;
     float best = -1.f, weak = 3e38f;
@@ -249,8 +264,9 @@ int rows, int cols, long long padded,
 }
 
 extern "C" __global__ void settle(const unsigned char* frame, const unsigned char* raw, unsigned char* out, unsigned char* unrest,
-                                  unsigned char* previous, unsigned char* reference, int* counts, int height, int width,
-                                  long long padded, int lonely, int median, int learn)
+                                  unsigned char* previous, unsigned char* reference, const float* control, int* counts, int height,
+                                  int width, long long padded, float twice_variance, float rho, int light, int lonely, int median,
+                                  int learn)
 {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y, camera = blockIdx.z;
     __shared__ int lone_count, settled_count;
@@ -267,8 +283,15 @@ extern "C" __global__ void settle(const unsigned char* frame, const unsigned cha
         if (learn) {
             int u = unrest[p];
             unrest[p] = (unsigned char)(lone || r == 128 ? u + ((270 - u) >> 4) : u - ((u + 15) >> 4));
-            previous[p] = settled ? 255 : 0;
-            if (!settled) for (int c = 0; c < CHANNELS; c++) reference[p * CHANNELS + c] = frame[p * CHANNELS + c];
+            const unsigned char* now = frame + p * CHANNELS;
+            unsigned char* then = reference + p * CHANNELS;
+            if (settled) {
+                float g = bright(now) / bright(then), most = light ? limit(control[2 * camera], rho, twice_variance) : 0.f;
+                previous[p] = g > DARKEST && g < LIGHTEST && unlike(now, then, g) < most ? 254 : 255;
+            } else {
+                previous[p] = 0;
+                for (int c = 0; c < CHANNELS; c++) then[c] = now[c];
+            }
         }
         if (lone) atomicAdd(&lone_count, 1);
         if (settled) atomicAdd(&settled_count, 1);
@@ -308,7 +331,8 @@ def cupy() -> Any:
 
 @cache
 def kernels(source: str, slots: int, channels: int) -> Any:
-    flags = ("--std=c++14", f"-DSLOTS={slots}", f"-DCHANNELS={channels}", f"-DSAMPLES={SAMPLES}", f"-DREACH={REACH}")
+    flags = ("--std=c++14", f"-DSLOTS={slots}", f"-DCHANNELS={channels}", f"-DSAMPLES={SAMPLES}", f"-DREACH={REACH}",
+             f"-DDARKEST={DARKEST}f", f"-DLIGHTEST={LIGHTEST}f", f"-DMILD={MILD}f")
     return cupy().RawModule(code=source, options=flags)
 
 
@@ -343,7 +367,7 @@ class Gpu:
         rows = max(2, min(ROWS, height // SAMPLES))
         self.tiles = rows, max(2, min(round(rows * width / height), width // SAMPLES))
         self.gain = cp.zeros((cameras, *self.tiles), cp.float32)
-        self.alarms, self.explained = cp.zeros((2, cameras, *self.tiles), cp.int32)
+        self.alarms, self.explained, self.known = cp.zeros((3, cameras, *self.tiles), cp.int32)
         self.counts = cp.zeros((cameras, 3), cp.int32)
         theta = 0.6 * settings.rho if settings.threshold is None else settings.threshold
         self.control = cp.tile(cp.array([theta, 0.0], cp.float32), (cameras, 1))
@@ -407,20 +431,23 @@ class Gpu:
         grid, wide = (-(-width // 128), height, cameras), (128,)
         size = (i4(height), i4(width), i4(rows), i4(cols), i8(self.padded))
         next_scale = self.scale * shrink
+        variance = f4(2.0 * s.sigma**2)
         get("fold_step")((-(-self.total // 256),), (256,), (
             frame, self.points, self.coef, self.unrest, self.previous, self.control, self.score, self.raw, i8(self.padded),
-            i8(self.total), f4(-s.sharpness), f4(self.scale), f4(shrink), f4(cap), f4(s.slow), f4(BOOST), f4(s.rho),
-                    f4(s.fold), f4(s.move),
-            f4(s.unrest / 255.0), f4(0.005 * s.rho / next_scale), i4((self.frames + 1) % 64), i8(self.padded // 64), i4(learn)))
-        get("light_map")((cameras,), (256,), (frame, self.reference, self.gain, self.alarms, self.explained, self.counts, *size),
-                         shared_mem=8 * rows * cols)
+            i8(self.total), f4(-s.sharpness), f4(self.scale), f4(shrink), f4(cap), f4(s.slow), f4(SHADES), f4(BOOST), f4(s.rho),
+            f4(s.fold), f4(s.move), f4(s.unrest / 255.0), f4(0.005 * s.rho / next_scale), i4((self.frames + 1) % 64),
+            i8(self.padded // 64), i4(learn)))
+        get("light_map")((cameras,), (256,), (frame, self.reference, self.gain, self.alarms, self.explained, self.known,
+                                              self.counts, *size), shared_mem=8 * rows * cols)
         if s.light:
-            get("explain")(grid, wide, (frame, self.reference, self.gain, self.control, self.raw, self.alarms, self.explained,
-                                        *size, f4(2.0 * s.sigma**2), f4(s.rho)))
-            get("accept")(grid, wide, (frame, self.points, self.coef, self.raw, self.alarms, self.explained, self.counts, *size,
-                                       i8(self.total), f4(-s.sharpness), f4(s.fold), f4(s.rho / next_scale), i4(learn)))
-        get("settle")(grid, wide, (frame, self.raw, self.out, self.unrest, self.previous, self.reference, self.counts, i4(height),
-                                   i4(width), i8(self.padded), i4(7), i4(s.median), i4(learn)))
+            get("explain")(grid, wide, (frame, self.reference, self.previous, self.gain, self.control, self.raw, self.alarms,
+                                        self.explained, self.known, *size, variance, f4(s.rho)))
+            get("accept")(grid, wide, (frame, self.points, self.coef, self.raw, self.gain, self.alarms, self.explained, self.known,
+                                       self.counts, *size, i8(self.total), f4(-s.sharpness), f4(s.fold), f4(s.rho / next_scale),
+                                       i4(learn)))
+        get("settle")(grid, wide, (frame, self.raw, self.out, self.unrest, self.previous, self.reference, self.control, self.counts,
+                                   i4(height), i4(width), i8(self.padded), variance, f4(s.rho), i4(s.light), i4(7), i4(s.median),
+                                   i4(learn)))
         if not learn:
             return
         low, high = (s.rho * v for v in THETA_RANGE)
