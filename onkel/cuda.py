@@ -1,0 +1,468 @@
+"""The hot loop in CUDA C; onkel.gpu compiles and feeds it.
+
+``scan`` looks to the right: the scores of the whole block stand in shared memory, and a point that comes or goes corrects those
+of the examples still to come.  An example that changes nothing then costs one decision and no pass over the budget.  One thread
+block is one learner: warp 0 decides, thread r keeps the scores of example r, warp 1 finds who goes next.  Who goes does not
+depend on who comes, so its kernel values are on their way before the decision falls.
+"""
+
+CODE = r"""
+typedef REAL real;
+typedef long long wide;
+
+#define ALL 0xffffffffu
+#define GROUP 128                                    // slots whose smallest magnitude is kept together
+#define FREE 0xffffffffu                             // the rank of a slot without a point
+#define INF __longlong_as_double(0x7ff0000000000000LL)
+
+enum { HINGE, NOVELTY, SQUARE, EPSILON, HUBER, LOGISTIC, STRUCTURED, SOFTMAX };
+enum { RBF, POLYNOMIAL, LINEAR };
+enum { IMPLICIT, LAM, C, NU, OFFSET, SMALLEST, BUDGET, ETA, ETA_ROW, KERNEL, RULES };
+enum { N, USED, HEAD, SCALE, THETA, FAILED, NUMBERS };
+enum { DONE, FOLD, INSERT };
+
+__device__ __forceinline__ real transform(const double* kernel, real v)
+{
+    int kind = (int)kernel[0];
+    if (kind == LINEAR) return v;
+    real g = (real)kernel[1];
+    if (kind == RBF) return EXP(g * v);
+    v = g * v + (real)kernel[2];
+    real power = v;
+    for (int left = (int)kernel[3] - 1; left > 0;) {
+        if (left & 1) v *= power;
+        left >>= 1;
+        if (left > 0) power *= power;
+    }
+    return v;
+}
+
+// From products x.z to kernel values; in blockIdx.y the learners (or kernels) side by side.  Distances of points that are close
+// to each other but far from the origin lose their digits in |x|^2 + |z|^2 - 2 x.z and are taken again, from differences.
+extern "C" __global__ void finish(real* out, const real* in, wide in_stride, const real* X, const real* xn, const real* Z,
+                                  const real* zn, int z_stride, const double* kernels, const int* which, int rows, int points,
+                                  int d, int same)
+{
+    const int l = blockIdx.y, lane = threadIdx.x & 31;
+    const wide total = (wide)rows * points, here = (wide)blockIdx.x * blockDim.x + threadIdx.x;
+    const wide at = here < total ? here : total - 1;
+    const int i = (int)(at / rows), t = (int)(at - (wide)i * rows);
+    const double* kernel = kernels + 4 * which[l];
+    Z += (wide)l * z_stride * d;
+    zn += (wide)l * z_stride;
+    real v = in[l * in_stride + at];
+    if ((int)kernel[0] == RBF) {
+        const real both = xn[t] + zn[i];
+        v = both - (v + v);
+        unsigned lost = __ballot_sync(ALL, v < (real)SHARE * both && !(same && i == t));
+        v = v > 0 ? v : 0;
+        while (lost) {
+            const int who = __ffs(lost) - 1, p = __shfl_sync(ALL, i, who), q = __shfl_sync(ALL, t, who);
+            lost &= lost - 1;
+            real sum = 0;
+            for (int c = lane; c < d; c += 32) {
+                const real gap = X[(wide)q * d + c] - Z[(wide)p * d + c];
+                sum += gap * gap;
+            }
+            for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(ALL, sum, o);
+            if (lane == who) v = sum;
+        }
+    }
+    if (here < total) out[l * total + at] = transform(kernel, v);
+}
+
+// --- losses of one score ---------------------------------------------------------------------------------------------------------
+
+__device__ __forceinline__ double clip(double v, double low, double high) { v = v > low ? v : low; return v < high ? v : high; }
+__device__ __forceinline__ double sign(double v) { return v > 0.0 ? 1.0 : v < 0.0 ? -1.0 : 0.0; }
+__device__ double sigmoid(double x)
+{
+    if (x >= 0.0) return 1.0 / (1.0 + exp(-x));
+    const double e = exp(x);
+    return e / (1.0 + e);
+}
+
+__device__ double logistic_root(double margin, double k, double cap)
+{
+    double low = 0.0, high = cap, s = cap * sigmoid(-margin);
+    if (s <= 0.0 || k == 0.0) return s;
+    s = s < high ? s : high;
+    for (int i = 0; i < 100; i++) {
+        const double p = sigmoid(-(margin + s * k)), gap = s - cap * p;
+        if (gap > 0.0) high = s; else low = s;
+        double next = s - gap / (1.0 + cap * k * p * (1.0 - p));
+        if (!(low < next && next < high)) next = 0.5 * (low + high);
+        if (fabs(next - s) <= 2e-16 * fabs(s)) return next;
+        s = next;
+    }
+    return s;
+}
+
+__device__ double value(int loss, double f, double y, double theta)
+{
+    const double d = fabs(y - f);
+    switch (loss) {
+        case HINGE: return fmax(0.0, theta - y * f);
+        case NOVELTY: return fmax(0.0, theta - f);
+        case SQUARE: return 0.5 * (y - f) * (y - f);
+        case EPSILON: return fmax(0.0, d - theta);
+        case HUBER: return d >= theta ? d - 0.5 * theta : 0.5 * d * d / theta;
+        default: return fmax(0.0, -(y * f)) + log1p(exp(-fabs(y * f)));
+    }
+}
+
+__device__ bool mistake(int loss, double f, double y, double theta)
+{
+    switch (loss) {
+        case HINGE: case LOGISTIC: return y * f <= 0.0;
+        case NOVELTY: return f < theta;
+        case SQUARE: return false;
+        default: return fabs(y - f) > theta;
+    }
+}
+
+__device__ double slope(int loss, double f, double y, double theta)     // of an explicit step: at the kink of the hinge it moves
+{
+    switch (loss) {
+        case HINGE: return y * f <= theta ? -y : 0.0;
+        case NOVELTY: return f < theta ? -1.0 : 0.0;
+        case SQUARE: return f - y;
+        case EPSILON: return fabs(y - f) > theta ? -sign(y - f) : 0.0;
+        case HUBER: return clip((f - y) / theta, -1.0, 1.0);
+        default: return -y * sigmoid(-y * f);
+    }
+}
+
+__device__ bool violated(int loss, double f, double y, double theta)
+{
+    switch (loss) {
+        case HINGE: return y * f <= theta;
+        case NOVELTY: return f < theta;
+        case EPSILON: case HUBER: return fabs(y - f) > theta;
+        default: return false;
+    }
+}
+
+__device__ double prox(int loss, double z, double y, double theta, double cap, double k)
+{
+    switch (loss) {
+        case HINGE: return k > 0.0 ? y * clip((theta - y * z) / k, 0.0, cap) : 0.0;
+        case NOVELTY: return k > 0.0 ? clip((theta - z) / k, 0.0, cap) : 0.0;
+        case SQUARE: return cap * (y - z) / (1.0 + cap * k);
+        case EPSILON: return k > 0.0 ? sign(y - z) * clip((fabs(y - z) - theta) / k, 0.0, cap) : 0.0;
+        case HUBER: return clip(cap * (y - z) / (theta + cap * k), -cap, cap);
+        default: return y * logistic_root(y * z, k, cap);
+    }
+}
+
+// --- who goes next: the smallest magnitude, the oldest on ties ----------------------------------------------------------------
+
+struct Weak { real mag; unsigned rank; int slot; };
+
+__device__ __forceinline__ void weaker(Weak& best, real mag, unsigned rank, int slot)
+{
+    if (slot >= 0 && (best.slot < 0 || mag < best.mag || (mag == best.mag && rank < best.rank))) best = {mag, rank, slot};
+}
+
+__device__ __forceinline__ Weak weakest_of_warp(Weak k)
+{
+    for (int o = 16; o; o >>= 1) {
+        const real mag = __shfl_xor_sync(ALL, k.mag, o);
+        const unsigned rank = __shfl_xor_sync(ALL, k.rank, o);
+        const int slot = __shfl_xor_sync(ALL, k.slot, o);
+        weaker(k, mag, rank, slot);
+    }
+    return k;
+}
+
+__device__ void search_group(int g, int n, const real* mag, const unsigned* rank, Weak* groups)
+{
+    const int lane = threadIdx.x & 31;
+    Weak k = {0, 0, -1};
+    for (int i = g * GROUP + lane; i < n && i < (g + 1) * GROUP; i += 32) weaker(k, mag[i], rank[i], i);
+    k = weakest_of_warp(k);
+    if (lane == 0) groups[g] = k;
+}
+
+// What all warps have to know of the next one to go, and of the last decision.
+struct Board { Weak next; int next_source, order, t, slot, gone, n, head; double factor; };
+
+__device__ void announce(Board* board, bool smallest, double budget, int room, int m, const Weak* groups, const int* source,
+                         const real* coef, double* next_coef)
+{
+    const int lane = threadIdx.x & 31;
+    Weak k = {0, 0, -1};
+    if (board->n >= budget) {
+        if (smallest) {
+            for (int g = lane; g < (room + GROUP - 1) / GROUP; g += 32) weaker(k, groups[g].mag, groups[g].rank, groups[g].slot);
+            k = weakest_of_warp(k);
+        } else k.slot = board->head;
+        for (int z = lane; z < m; z += 32) next_coef[z] = coef[(wide)z * room + k.slot];
+    }
+    if (lane == 0) { board->next = k; board->next_source = k.slot >= 0 ? source[k.slot] : -1; }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+scan(int rows, int room, int m, wide first, wide n_examples, const real* __restrict__ Ks, const real* __restrict__ inners,
+     const real* __restrict__ starts, const real* __restrict__ xn, const double* __restrict__ ys,
+     const double* __restrict__ weights, const double* __restrict__ etas, const double* __restrict__ rules,
+     const double* __restrict__ kernels, const double* __restrict__ cost, const double* __restrict__ kappa, int related,
+     double* nums, real* coefs, real* mags, unsigned* ranks, int* sources, real* kxxs, double* scratch, int in_shared,
+     unsigned first_rank, double* out_scores, double* out_loss, unsigned char* out_wrong, double* out_theta, int* out_size)
+{
+    extern __shared__ double pool[];
+    const int l = blockIdx.x, r = threadIdx.x, lane = r & 31, warp = r >> 5, warps = blockDim.x >> 5;
+    const double* rule = rules + (wide)l * RULES;
+    double* num = nums + (wide)l * (NUMBERS + m);
+    if (num[FAILED] != 0.0) return;
+    const real* K = Ks + (wide)l * room * rows;
+    const real* inner = inners + (wide)rule[KERNEL] * rows * rows;
+    const double* kernel = kernels + 4 * (int)rule[KERNEL];
+    const int loss = THE_LOSS, eta_row = (int)rule[ETA_ROW], groups_count = (room + GROUP - 1) / GROUP;
+    const bool implicit = rule[IMPLICIT] != 0.0, smallest = rule[SMALLEST] != 0.0, offset = rule[OFFSET] != 0.0;
+    const double lam = rule[LAM], budget = rule[BUDGET];
+    real* coef = coefs + (wide)l * m * room;
+    real* kxx_of = kxxs + (wide)l * room;
+
+    // shared memory, the large parts only where there is room for them
+    double *f = pool, *a = f + m, *b = a + m, *fresh = b + m, *old = fresh + m, *next_coef = old + m, *top = next_coef + m;
+    Board* board = (Board*)top;
+    top += (sizeof(Board) + 7) / 8;
+    Weak* groups = (Weak*)top;
+    top += (groups_count * sizeof(Weak) + 7) / 8;
+    double* score = scratch + (wide)l * m * rows;
+    if (in_shared & 1) { score = top; top += m * rows; }
+    real* mag = mags + (wide)l * room;
+    unsigned* rank = ranks + (wide)l * room;
+    int* source = sources + (wide)l * room;
+    if (in_shared & 2) {
+        mag = (real*)top; rank = (unsigned*)(mag + room); source = (int*)(rank + room);
+        for (int i = r; i < room; i += blockDim.x) { mag[i] = mags[(wide)l * room + i]; rank[i] = ranks[(wide)l * room + i]; }
+    }
+    for (int i = r; i < room; i += blockDim.x) source[i] = -1;
+    for (int i = r; i < m * rows; i += blockDim.x) score[i] = starts[(wide)l * m * rows + i];
+    for (int z = r; z < m; z += blockDim.x) b[z] = num[NUMBERS + z];
+    if (r == 0) { board->n = (int)num[N]; board->head = (int)num[HEAD]; }
+    __syncthreads();
+    if (smallest) for (int g = warp; g < groups_count; g += warps) search_group(g, board->n, mag, rank, groups);
+    __syncthreads();
+    if (warp == 1) announce(board, smallest, budget, room, m, groups, source, coef, next_coef);
+
+    // warp 0 carries the state, all lanes the same
+    double scale = num[SCALE], theta = num[THETA];
+    int n = (int)num[N], used = (int)num[USED], head = (int)num[HEAD], t = 0;
+    int guess = 0;                                                    // which example may come next
+    bool waiting = false;
+    double kxx = 1.0;
+    __syncthreads();
+
+    for (;;) {
+        const int next = board->next.slot, next_source = board->next_source;
+        real going = 0, coming = 0;
+        if (r < rows && next >= 0) going = next_source < 0 ? K[(wide)next * rows + r] : inner[(wide)next_source * rows + r];
+        if (r < rows && guess < rows) coming = inner[(wide)guess * rows + r];
+
+        if (warp == 0) {
+            int order = DONE;
+            while (t < rows && order == DONE) {
+                const wide at = l * n_examples + first + t;
+                if (!waiting) {
+                    const double y = ys[first + t], weight = weights[first + t];
+                    const double eta = eta_row < 0 ? rule[ETA] : etas[eta_row * n_examples + first + t];
+                    const double c = rule[C] * weight;
+                    double shrink = 1.0 - eta * lam, cap = 0.0, extra = 0.0, violation = 0.0, cost_now, move = 0.0;
+                    bool fine, wrong;
+                    kxx = (int)kernel[0] == RBF ? 1.0 : (double)transform(kernel, xn[t]);
+                    fine = isfinite(kxx) && isfinite(eta);
+                    if (implicit) {
+                        shrink = 1.0 / (1.0 + eta * lam);
+                        cap = shrink * eta * c;
+                        extra = offset ? 1.0 / shrink : 0.0;
+                    }
+                    for (int z = lane; z < m; z += 32) {
+                        double raw = scale * score[(wide)z * rows + t];
+                        if (related) {
+                            raw = 0.0;
+                            for (int w = 0; w < m; w++) raw += kappa[z * m + w] * (scale * score[(wide)w * rows + t]);
+                        }
+                        f[z] = raw;
+                        a[z] = 0.0;
+                        fine = fine && isfinite(raw + b[z]);
+                    }
+                    __syncwarp();
+                    const int label = (int)y;
+                    if (loss < STRUCTURED) {
+                        const double s = f[0] + b[0];
+                        cost_now = value(loss, s, y, theta);
+                        wrong = mistake(loss, s, y, theta);
+                        violation = violated(loss, s, y, theta) ? 1.0 : 0.0;
+                        move = implicit ? prox(loss, shrink * f[0] + b[0], y, theta, cap, kxx + extra)
+                                        : -eta * (slope(loss, s, y, theta) * c);
+                        __syncwarp();
+                        if (lane == 0) a[0] = move;
+                    } else {
+                        const double own = f[label] + b[label];
+                        double best = -INF, total = 0.0;
+                        int rival = -1;
+                        wrong = false;
+                        for (int z = lane; z < m; z += 32) {
+                            const double s = f[z] + b[z];
+                            const double reach = loss == SOFTMAX ? s : theta * cost[label * m + z] + s;
+                            if (z != label) wrong = wrong || s >= own;
+                            if ((z != label || loss == SOFTMAX) && reach > best) { best = reach; rival = z; }
+                        }
+                        wrong = __any_sync(ALL, wrong);
+                        for (int o = 16; o; o >>= 1) {
+                            const double other = __shfl_xor_sync(ALL, best, o);
+                            const int which = __shfl_xor_sync(ALL, rival, o);
+                            if (which >= 0 && (rival < 0 || other > best || (other == best && which < rival))) {
+                                best = other;
+                                rival = which;
+                            }
+                        }
+                        if (loss == SOFTMAX) {
+                            for (int z = lane; z < m; z += 32) total += exp(f[z] + b[z] - best);
+                            for (int o = 16; o; o >>= 1) total += __shfl_xor_sync(ALL, total, o);
+                            cost_now = best + log(total) - own;
+                            for (int z = lane; z < m; z += 32)
+                                a[z] = -eta * ((exp(f[z] + b[z] - best) / total - (z == label ? 1.0 : 0.0)) * c);
+                        } else {
+                            cost_now = rival >= 0 ? fmax(0.0, best - own) : 0.0;
+                            if (rival >= 0 && implicit) {
+                                const double* near = kappa + label * m;
+                                const double apart = related ? near[label] + kappa[rival * m + rival] - 2.0 * near[rival] : 2.0;
+                                const double D = kxx * apart + 2.0 * extra;
+                                const double ahead = shrink * f[rival] + b[rival], own_now = shrink * f[label] + b[label];
+                                if (D > 0.0) move = clip((theta * cost[label * m + rival] + ahead - own_now) / D, 0.0, cap);
+                            } else if (rival >= 0 && best - own > 0.0) {
+                                move = eta * c;
+                                violation = cost[label * m + rival];
+                            }
+                            if (lane == 0 && rival >= 0) { a[label] = move; a[rival] = -move; }
+                        }
+                    }
+                    __syncwarp();
+                    bool stored = false;
+                    for (int z = lane; z < m; z += 32) { fine = fine && fabs(a[z]) < LARGEST; stored = stored || a[z] != 0.0; }
+                    waiting = __any_sync(ALL, stored);
+                    if (!__all_sync(ALL, fine)) {                     // the host raises
+                        if (lane == 0) num[FAILED] = (double)(first + t + 1);
+                        waiting = false;
+                        break;
+                    }
+                    for (int z = lane; z < m; z += 32) out_scores[at * m + z] = f[z] + b[z];
+                    if (lane == 0) { out_loss[at] = cost_now; out_wrong[at] = wrong; }
+
+                    // from here on the state changes
+                    if (!isnan(rule[NU])) {
+                        double pull = rule[NU] - violation;
+                        if (loss == EPSILON || loss == HUBER) pull = -pull;
+                        theta = fmax(theta + eta * weight * pull, loss == HUBER ? 1e-12 : 0.0);
+                    }
+                    if (offset) for (int z = lane; z < m; z += 32) b[z] += implicit ? a[z] / shrink : a[z];
+                    scale *= shrink;
+                    if (!(1e-9 < fabs(scale) && fabs(scale) < 1e9)) {
+                        if (lane == 0) board->factor = scale;
+                        scale = 1.0;
+                        order = FOLD;
+                    }
+                }
+                if (waiting && order != FOLD) {                       // make room for the new term and store it
+                    waiting = false;
+                    double size = 0.0;
+                    for (int z = lane; z < m; z += 32) { fresh[z] = a[z] / scale; old[z] = 0.0; size = fmax(size, fabs(fresh[z])); }
+                    for (int o = 16; o; o >>= 1) size = fmax(size, __shfl_xor_sync(ALL, size, o));
+                    int slot, gone = -1;
+                    if (n >= budget) gone = board->next.slot;
+                    if (gone >= 0 && smallest && size * (1.0 + 8.0 * EPS) < (double)board->next.mag) slot = -1;
+                    else {
+                        if (gone >= 0) {
+                            for (int z = lane; z < m; z += 32) { old[z] = next_coef[z]; coef[(wide)z * room + gone] = 0; }
+                            n--;
+                            if (!smallest) {
+                                if (lane == 0) { mag[gone] = 0; rank[gone] = FREE; }
+                                head = head + 1 < room ? head + 1 : 0;
+                            }
+                        }
+                        slot = smallest ? (gone >= 0 ? gone : n) : head + n < room ? head + n : head + n - room;
+                        n++;
+                        used = used > slot + 1 ? used : slot + 1;
+                        for (int z = lane; z < m; z += 32) {
+                            const real rounded = (real)fresh[z];
+                            coef[(wide)z * room + slot] = rounded;
+                            fresh[z] = rounded;
+                        }
+                        __syncwarp();
+                        if (lane == 0) {
+                            mag[slot] = (real)size;
+                            rank[slot] = first_rank + (unsigned)t;
+                            source[slot] = t;
+                            kxx_of[slot] = (real)kxx;
+                            board->t = t; board->slot = slot; board->gone = gone; board->n = n; board->head = head;
+                        }
+                        order = INSERT;
+                    }
+                }
+                if (!waiting) {
+                    if (lane == 0) {
+                        out_size[at] = n;
+                        if (!isnan(rule[NU])) out_theta[at] = theta;
+                    }
+                    t++;
+                }
+            }
+            if (lane == 0) board->order = order;
+        }
+        __syncthreads();
+        const int order = board->order;
+        if (order == DONE) break;
+        if (order == FOLD) {                                          // write the lazy decay into the coefficients
+            const double factor = board->factor;
+            for (int i = r; i < m * room; i += blockDim.x) {
+                const double folded = factor * coef[i];
+                coef[i] = fabs(folded) >= TINY ? (real)folded : (real)0;
+            }
+            for (int i = r; i < room; i += blockDim.x) mag[i] = (real)fabs(factor * mag[i]);
+            for (int i = r; i < m * rows; i += blockDim.x) score[i] *= factor;
+            __syncthreads();
+            if (smallest) for (int g = warp; g < groups_count; g += warps) search_group(g, board->n, mag, rank, groups);
+            __syncthreads();
+            if (warp == 1) announce(board, smallest, budget, room, m, groups, source, coef, next_coef);
+        } else {                                                      // those to come see who came and who went
+            const int now = board->t, gone = board->gone;
+            if (warp == 1) {
+                if (smallest) search_group(board->slot / GROUP, board->n, mag, rank, groups);
+                __syncwarp();
+                announce(board, smallest, budget, room, m, groups, source, coef, next_coef);
+            }
+            if (r > now && r < rows) {
+                if (now != guess) coming = inner[(wide)now * rows + r];
+                if (gone < 0) going = 0;
+                for (int z = 0; z < m; z++)
+                    if (fresh[z] != 0.0 || old[z] != 0.0) score[(wide)z * rows + r] += fresh[z] * coming - old[z] * going;
+            }
+            guess = now + 1;
+        }
+        __syncthreads();
+    }
+
+    if (r == 0) { num[N] = n; num[USED] = used; num[HEAD] = head; num[SCALE] = scale; num[THETA] = theta; }
+    for (int z = r; z < m; z += blockDim.x) num[NUMBERS + z] = b[z];
+    if (in_shared & 2)
+        for (int i = r; i < room; i += blockDim.x) {
+            mags[(wide)l * room + i] = mag[i];
+            ranks[(wide)l * room + i] = rank[i];
+            sources[(wide)l * room + i] = source[i];
+        }
+}
+
+// The points that were stored go to their slots.
+extern "C" __global__ void settle(const int* sources, const real* X, const real* xn, real* points, real* norms, int room, int d)
+{
+    const wide slot = (wide)blockIdx.y * room + blockIdx.x;
+    const int from = sources[slot];
+    if (from < 0) return;
+    for (int c = threadIdx.x; c < d; c += blockDim.x) points[slot * d + c] = X[(wide)from * d + c];
+    if (threadIdx.x == 0) norms[slot] = xn[from];
+}
+"""
