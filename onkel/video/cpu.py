@@ -69,7 +69,8 @@ def load_block(frame, block, x):
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def step(frame, first, last, points, coef, sharpness, scale, shrink, cap, rho, implicit, learn, scores, x, acc, key, slot_mask):
+def step(frame, first, last, points, coef, sharpness, scale, shrink, cap, rho, implicit, threshold, learn, scores,
+         mask, x, acc, key, slot_mask):
     """Blocks first..last of one frame: scores f = scale * sum_i coef_i 2^(-sharpness |p_i - x|^2), then the update.
 
     f <- shrink f + a k(x, .),   a = clip(rho - shrink f, 0, cap)  (implicit, SILK)   or   cap 1[f < rho]  (explicit, NORMA).
@@ -80,7 +81,7 @@ def step(frame, first, last, points, coef, sharpness, scale, shrink, cap, rho, i
     steep = np.float32(-sharpness)
     scale32, shrunk = np.float32(scale), np.float32(scale * shrink)
     grow = np.float32(1.0 / (scale * shrink))  # a coefficient born now is stored as a * grow
-    rho32, cap32 = np.float32(rho), np.float32(cap)
+    rho32, cap32, limit = np.float32(rho), np.float32(cap), np.float32(threshold)
     for block in range(first, last):
         load_block(frame, block, x)
         for i in range(LANES):
@@ -99,15 +100,18 @@ def step(frame, first, last, points, coef, sharpness, scale, shrink, cap, rho, i
                     acc[i] += a * gauss(distance1(points, block, s, i, x), steep)
                     key[i] = min(key[i], tagged(a, s, slot_mask))
         for i in range(LANES):
-            scores[block, i] = scale32 * acc[i]
+            f = scale32 * acc[i]
+            scores[block, i] = f
+            mask[block, i] = np.uint8(255) if f < limit else np.uint8(0)
         if not learn:
             continue
-        if implicit:
-            for i in range(LANES):
-                acc[i] = min(max(rho32 - shrunk * acc[i], np.float32(0.0)), cap32) * grow
-        else:
-            for i in range(LANES):
-                acc[i] = cap32 * grow if scale32 * acc[i] < rho32 else np.float32(0.0)
+        for i in range(LANES):
+            if implicit:
+                a = min(max(rho32 - shrunk * acc[i], np.float32(0.0)), cap32) * grow
+            else:
+                a = cap32 * grow if scale32 * acc[i] < rho32 else np.float32(0.0)
+            smallest = np.int32(key[i] & slot_mask).view(np.float32)
+            acc[i] = a if a >= smallest else np.float32(0.0)  # here, in vectors: few lanes are left for the loop below
         for i in range(LANES):
             if acc[i] > np.float32(0.0):
                 s = np.int32(key[i] & ~slot_mask)
@@ -115,15 +119,6 @@ def step(frame, first, last, points, coef, sharpness, scale, shrink, cap, rho, i
                     coef[block, s, i] = acc[i]
                     for c in range(channels):
                         points[block, s, c, i] = frame[block, i, c]
-
-
-@njit(nogil=True, cache=True)
-def below(scores, first, last, threshold, mask):
-    """mask = 255 where the score is under the threshold, else 0."""
-    limit = np.float32(threshold)
-    for block in range(first, last):
-        for i in range(LANES):
-            mask[block, i] = np.uint8(255) if scores[block, i] < limit else np.uint8(0)
 
 
 @njit(nogil=True, cache=True)
@@ -219,9 +214,8 @@ class Exact:
         implicit = s.rule == "silk"
 
         def work(part: int, first: int, last: int) -> None:
-            step(pixels, first, last, self.points, self.coef, s.sharpness, self.scale, shrink, cap, s.rho, implicit, learn,
-                 g.score_blocks, g.x[part], g.acc[part], g.low[part], mask)
-            below(g.score_blocks, first, last, threshold, g.raw_blocks)
+            step(pixels, first, last, self.points, self.coef, s.sharpness, self.scale, shrink, cap, s.rho, implicit,
+                 threshold, learn, g.score_blocks, g.raw_blocks, g.x[part], g.acc[part], g.low[part], mask)
 
         g.crew.run(work)
         if s.median:

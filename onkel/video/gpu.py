@@ -20,44 +20,44 @@ RANGE = 4.0  # a stored coefficient may grow to this multiple of the cap before 
 EXACT = r"""
 __device__ __forceinline__ float exp2_fast(float z) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(z)); return y; }
 
-extern "C" __global__ __launch_bounds__(256)
+// the colours of four pixels, one per word, out of the words that hold their bytes one after the other
+__device__ __forceinline__ void unpack(const unsigned (&w)[CHANNELS], unsigned* p)
+{
+#if CHANNELS == 3
+    p[0] = w[0] & 0xffffff; p[1] = __funnelshift_r(w[0], w[1], 24) & 0xffffff;
+    p[2] = __funnelshift_r(w[1], w[2], 16) & 0xffffff; p[3] = w[2] >> 8;
+#else
+    p[0] = w[0] & 255; p[1] = w[0] >> 8 & 255; p[2] = w[0] >> 16 & 255; p[3] = w[0] >> 24;
+#endif
+}
+
+extern "C" __global__ __launch_bounds__(256, 1)  // one resident block at least: registers for five slots in flight
 void exact_step(const unsigned* __restrict__ frame, unsigned* __restrict__ points, uint2* __restrict__ coef,
                 float* __restrict__ scores, unsigned* __restrict__ mask, long long groups, float steep, float unit,
                 float shrunk_unit, float grow, float cap, float rho, float threshold, int implicit, int learn)
 {
     long long g = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (g >= groups) return;
-    unsigned x[4], xx[4], key[4];
+    unsigned x[4], xx[4], key[4], seen[CHANNELS];
     float acc[4];
-#if CHANNELS == 3
-    unsigned a0 = frame[3 * g], a1 = frame[3 * g + 1], a2 = frame[3 * g + 2];
-    x[0] = a0 & 0xffffff; x[1] = __funnelshift_r(a0, a1, 24) & 0xffffff;
-    x[2] = __funnelshift_r(a1, a2, 16) & 0xffffff; x[3] = a2 >> 8;
-#else
-    unsigned a0 = frame[g];
-    x[0] = a0 & 255; x[1] = a0 >> 8 & 255; x[2] = a0 >> 16 & 255; x[3] = a0 >> 24;
-#endif
+#pragma unroll
+    for (int j = 0; j < CHANNELS; j++) seen[j] = frame[CHANNELS * g + j];
+    unpack(seen, x);
 #pragma unroll
     for (int i = 0; i < 4; i++) { xx[i] = __dp4a(x[i], x[i], 0u); key[i] = 0xffffffffu; acc[i] = 0.f; }
 #pragma unroll 5
     for (int s = 0; s < SLOTS; s++) {
-        unsigned p[4];
-#if CHANNELS == 3
-        const unsigned* w = points + 3ll * s * groups + g;
-        unsigned w0 = w[0], w1 = w[groups], w2 = w[2 * groups];
-        p[0] = w0 & 0xffffff; p[1] = __funnelshift_r(w0, w1, 24) & 0xffffff;
-        p[2] = __funnelshift_r(w1, w2, 16) & 0xffffff; p[3] = w2 >> 8;
-#else
-        unsigned w0 = points[(long long)s * groups + g];
-        p[0] = w0 & 255; p[1] = w0 >> 8 & 255; p[2] = w0 >> 16 & 255; p[3] = w0 >> 24;
-#endif
+        unsigned w[CHANNELS], p[4];
+#pragma unroll
+        for (int j = 0; j < CHANNELS; j++) w[j] = points[((long long)CHANNELS * s + j) * groups + g];
         uint2 c = coef[(long long)s * groups + g];
-        unsigned u[4] = {c.x & 0xffff, c.x >> 16, c.y & 0xffff, c.y >> 16};
+        unpack(w, p);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
+            unsigned both = i < 2 ? c.x : c.y, u = i & 1 ? both >> 16 : both & 0xffff;
             unsigned d = __dp4a(p[i], p[i], xx[i]) - 2u * __dp4a(p[i], x[i], 0u);   // |p|^2 + |x|^2 - 2 p.x
-            acc[i] += (float)u[i] * exp2_fast((float)d * steep);
-            key[i] = min(key[i], u[i] << 8 | s);
+            acc[i] += (float)u * exp2_fast((float)d * steep);
+            key[i] = min(key[i], u << 8 | s);
         }
     }
     unsigned m = 0;
@@ -202,7 +202,8 @@ __device__ float limit(float theta, float rho, float twice_variance) { return tw
 
 extern "C" __global__ void explain(const unsigned char* frame, const unsigned char* reference, const unsigned char* previous,
                                    const float* gain, const float* control, unsigned char* raw, int* alarms, int* explained,
-                                   int* known, int height, int width, int rows, int cols, long long padded, float twice_variance, float rho)
+                                   int* known, int height, int width, int rows, int cols, long long padded,
+                                   float twice_variance, float rho)
 {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y, camera = blockIdx.z;
     if (x >= width) return;
