@@ -21,6 +21,8 @@ from onkel.compiled import VECTOR, Value, compiled, exp
 
 Array = NDArray[Any]
 
+STEEPEST = -1e38  # a width so small that 1/sigma overflows: finite even in float32, so that exp(0 * STEEPEST) is 1
+
 
 def _number(kernel: str, name: str, value: Any, positive: bool = True) -> float:
     try:
@@ -68,7 +70,7 @@ class RBF(_Algebra, _RBF):
 
     @compiled(fastmath=VECTOR, melt=True)
     def transform(kernel, K, r, spare, s, n):
-        g = K.dtype.type(-0.5 / (kernel.sigma * kernel.sigma))
+        g = K.dtype.type(max(-0.5 / (kernel.sigma * kernel.sigma), STEEPEST))
         for i in range(n):
             K[r, i] = exp(g * K[r, i])
 
@@ -88,7 +90,7 @@ class Laplacian(_Algebra, _Laplacian):
 
     @compiled(fastmath=VECTOR, melt=True)
     def transform(kernel, K, r, spare, s, n):
-        g = K.dtype.type(-1.0 / kernel.sigma)
+        g = K.dtype.type(max(-1.0 / kernel.sigma, STEEPEST))
         for i in range(n):
             K[r, i] = exp(g * K[r, i])
 
@@ -113,11 +115,11 @@ class Matern(_Algebra, _Matern):
     @compiled(fastmath=VECTOR, melt=True)
     def transform(kernel, K, r, spare, s, n):
         number = K.dtype.type
-        c = number(math.sqrt(2.0 * kernel.nu) / kernel.sigma)
+        c = number(min(math.sqrt(2.0 * kernel.nu) / kernel.sigma, -STEEPEST))
         first = number(0.0 if kernel.nu < 1.0 else 1.0)
         second = number(1.0 / 3.0 if kernel.nu > 2.0 else 0.0)
         for i in range(n):
-            u = c * np.sqrt(K[r, i])
+            u = min(c * np.sqrt(K[r, i]), number(1000.0))  # beyond, exp(-u) is nothing, but u^2 may be infinite
             K[r, i] = (number(1.0) + first * u + second * u * u) * exp(-u)
 
 

@@ -182,7 +182,7 @@ class Model:
             return self._run(X, y, weight)
         n = len(y.index)
         new = [i for i, name in enumerate(y.names) if name not in self.code]
-        starts = sorted((int(np.argmax(y.index == i)), i) for i in new)
+        starts = sorted((int(np.argmax(here)), i) for i in new if (here := y.index == i).any())
         if not starts:
             return self._run(X, self._codes(y), weight)
         parts = []

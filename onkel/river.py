@@ -49,7 +49,10 @@ class _Door(base.Estimator):
             self._widen(x)
         try:
             if len(x) == len(names):
-                return np.array([x[name] for name in names], dtype=np.float64)
+                row = np.array([x[name] for name in names], dtype=np.float64)
+                if not learning and estimator.missing == "error" and not np.isfinite(row).all():
+                    self._complain(x)
+                return row
         except KeyError:  # as many features, but others
             pass
         except (TypeError, ValueError):
