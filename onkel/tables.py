@@ -193,7 +193,10 @@ def _csv(lines: Iterator[tuple[int, bytes]], table: Table) -> tuple[list[str], I
         raise BadTable(f"{table.name} is empty: there is no row to learn from")
     delimiter = table.delimiter or max(",;\t|", key=first.count)
     reader = csv.reader(_before(first, decoded), delimiter=delimiter, strict=True)
-    names = next(reader)
+    try:
+        names = next(reader)
+    except csv.Error as error:
+        raise BadTable(f"{table.name}: the first line is no list of column names ({error})") from None
     if not table.header:
         columns, ready = [str(i) for i in range(len(names))], [names]
     else:
