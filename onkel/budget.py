@@ -277,7 +277,7 @@ def refresh(num, gram, n, ridge):
                 Q[i, p] = 0.0
                 for j in range(n):
                     Q[i, j] -= factor * Q[p, j]
-    num[STALE] = 2.0 * n
+    num[STALE] = n
 
 
 @compiled(fastmath=VECTOR)
@@ -301,7 +301,7 @@ def project(kappa, j, row, r, kxx, rule, num, slots, gram, m, base):
     n = int(num[N])
     new = min(j, -1)  # not the constant: that would compile everything it is passed to a second time
     K, Q = gram[0], gram[1]
-    exactness = 1e-12 if slots.itemsize == 8 else 1e-7
+    exactness = 1e-8 if slots.itemsize == 8 else 1e-4
     if num[STALE] <= 0.0:
         refresh(num, gram, n, exactness)
     num[STALE] -= 1.0
@@ -317,7 +317,7 @@ def project(kappa, j, row, r, kxx, rule, num, slots, gram, m, base):
     for i in range(n):
         c[i] = w[i] + move[i]
         s -= k[i] * c[i]
-    if j < 0 or s <= 10.0 * exactness * float(kxx):
+    if j < 0 or s <= 2.0 * exactness * float(kxx):
         j, own = -1, max(s, 0.0)
         c[n] = 0.0
     else:
