@@ -103,11 +103,13 @@ class KernelClassifier(ClassifierMixin, Stream):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Start anew and learn the rows in their order."""
-        return self._take(X, y, None, sample_weight, reset=True)
+        with self._all_or_nothing():
+            return self._take(X, y, None, sample_weight, reset=True)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning.  ``classes`` may announce classes in the first call; they need not be."""
-        return self._take(X, y, classes, sample_weight, reset=self._model is None)
+        with self._all_or_nothing():
+            return self._take(X, y, classes, sample_weight, reset=self._model is None)
 
     def _take(self, X: Any, y: Any, classes: Any, weight: Any, reset: bool) -> Self:
         if y is None:
@@ -264,11 +266,13 @@ class KernelRegressor(RegressorMixin, Stream):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Start anew and learn the rows in their order."""
-        return self._take(X, y, sample_weight, reset=True)
+        with self._all_or_nothing():
+            return self._take(X, y, sample_weight, reset=True)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Go on learning."""
-        return self._take(X, y, sample_weight, reset=self._model is None)
+        with self._all_or_nothing():
+            return self._take(X, y, sample_weight, reset=self._model is None)
 
     def _take(self, X: Any, y: Any, weight: Any, reset: bool) -> Self:
         if y is None:
@@ -369,14 +373,14 @@ class NoveltyDetector(OutlierMixin, Stream):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Start anew and learn the rows in their order; y is not looked at."""
-        X, _ = self._read(X, None, True)
-        return self._learn(X, None, sample_weight, True)
+        with self._all_or_nothing():
+            return self._learn(self._read(X, None, True)[0], None, sample_weight, True)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning; y is not looked at."""
         reset = self._model is None
-        X, _ = self._read(X, None, reset)
-        return self._learn(X, None, sample_weight, reset)
+        with self._all_or_nothing():
+            return self._learn(self._read(X, None, reset)[0], None, sample_weight, reset)
 
     @property
     def offset_(self) -> float:

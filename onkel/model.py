@@ -30,6 +30,7 @@ SETTLE = 100  # examples that settle gamma="scale"
 WATCH = 256  # examples learned ahead of the drift detector, then taken back as far as need be
 RECOVERY, SHRINK = 100, 0.03  # after a drift with action "forget": so many steps, in each of which f loses this share
 
+BOUND = ("learner", "take", "best", "eta", "shape", "dtype", "strides")  # what belongs to this process
 KEPT = ("classes", "gamma", "width", "hurry", "cells", "state")  # what a file holds of a model, beside its first examples
 
 
@@ -356,7 +357,7 @@ class Model:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is bound to this process; the learner follows from the plan."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("learner", "take", "best", "shape")}
+        return {name: value for name, value in self.__dict__.items() if name not in BOUND}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -116,7 +116,8 @@ class _Door(base.Estimator):
         rows = self._rows(X, learning=True)
         estimator = self._estimator
         if len(rows):
-            estimator._learn(rows, y, None, estimator._model is None, estimator._hierarchy()[1])
+            with estimator._all_or_nothing():
+                estimator._learn(rows, y, None, estimator._model is None, estimator._hierarchy()[1])
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
         header, arrays = self._estimator._to_file()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -34,6 +36,19 @@ class Stream(BaseEstimator):
     def _hierarchy(self) -> tuple[Labels | None, list[Any]]:
         return None, []
 
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """An error inside leaves what the estimator knows about features and model as it was."""
+        names = ("n_features_in_", "feature_names_in_", "_model", "trace_")
+        before = {name: self.__dict__[name] for name in names if name in self.__dict__}
+        try:
+            yield
+        except Exception:
+            for name in names:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise
+
     def _read(self, X: Any, y: Any = None, reset: bool = False) -> tuple[Any, Any]:
         """X (and y) checked by scikit-learn; objects are left to the user's own kernel."""
         objects = self._objects(X)
@@ -57,7 +72,7 @@ class Stream(BaseEstimator):
         return block.items if isinstance(block, Objects) else None
 
     def _learn(self, X: Any, y: Any, weight: Any, reset: bool, classes: list[Any] | None = None) -> Self:
-        """Learn checked examples block by block; an error leaves the model as it was, Ctrl-C at the last whole block."""
+        """Learn checked examples block by block, so that Ctrl-C leaves the last whole one."""
         n = rows(X)
         if weight is not None:
             weight = _check_sample_weight(weight, X if hasattr(X, "shape") else np.empty((n, 1)), dtype=np.float64)
@@ -70,19 +85,14 @@ class Stream(BaseEstimator):
                 X = [X[i] for i in there] if isinstance(X, list) else X[there]
                 y = Coded(y.names, y.index[there]) if isinstance(y, Coded) else None if y is None else y[there]
                 weight, n = weight[there], len(there)
-        old, before = self.__dict__.get("_model"), self.__dict__.get("_model")
+        before = self._model
         work = Model(self._plan(), classes) if reset or before is None else before
         traces = []
-        try:
-            for start in range(0, n, BLOCK):
-                piece = slice(start, min(n, start + BLOCK))
-                work = work if n == 1 and before is not None and not reset and before.alone(y) else work.copy()
-                traces.append((work.learn(X[piece], part(y, piece), None if weight is None else weight[piece]), work.classes))
-                self._model = work
-        except Exception:
-            self._model = old
-            raise
-        self._model = work
+        for start in range(0, n, BLOCK):
+            piece = slice(start, min(n, start + BLOCK))
+            work = work if n == 1 and before is not None and not reset and before.alone(y) else work.copy()
+            traces.append((work.learn(X[piece], part(y, piece), None if weight is None else weight[piece]), work.classes))
+            self._model = work
         self.trace_ = work._join(traces) if traces else None
         return self
 
@@ -108,7 +118,8 @@ class Stream(BaseEstimator):
 
     def _learn_alone(self, x: Any, y: Any, classes: list[Any] | None = None) -> None:
         X = self._alone(x)
-        self._learn(X, y, None, self._model is None, classes)
+        with self._all_or_nothing():
+            self._learn(X, y, None, self._model is None, classes)
         if hasattr(X, "shape"):
             self.n_features_in_ = X.shape[1]
 

@@ -59,7 +59,8 @@ def test_probabilities_never_contradict_the_scores(rows, sharpness):
     cells[calibration.SHARPNESS] = sharpness
     p = calibration.probabilities(cells, scores)
     assert np.array_equal(p.argmax(axis=1), scores.argmax(axis=1))
-    assert np.allclose(p.sum(axis=1), 1.0) and (p >= 0).all()
+    assert np.allclose(p.sum(axis=1), 1.0)
+    assert (p >= 0).all()
 
 
 def test_predict_proba_agrees_with_predict_for_two_classes_and_one():

@@ -56,7 +56,9 @@ def test_what_each_action_does_shows_in_the_trace():
         trace = KernelClassifier(budget=32, drift=Alarm([700]), on_drift=action).partial_fit(X, y).trace_
         assert np.flatnonzero(trace.drift).tolist() == [699]
         sizes[action] = trace.size[700:703]
-    assert sizes["forget"][0] == 32 and 16 <= sizes["shrink"][0] <= 17 and sizes["restart"][0] <= 1
+    assert sizes["forget"][0] == 32
+    assert 16 <= sizes["shrink"][0] <= 17
+    assert sizes["restart"][0] <= 1
 
 
 def test_forgetting_ends():
@@ -90,9 +92,11 @@ def test_regressors_and_detectors_of_novelty_take_them_too():
     assert alarm.heard == [], "the parameter itself is never touched"
     assert np.allclose(model._model.detector.heard, np.abs(y - model.trace_.scores))
     model = KernelRegressor(budget=32, drift=PageHinkley(threshold=5.0, mode="up"), on_drift="restart").partial_fit(X, y)
-    assert model.trace_.drift[400:450].any() and not model.trace_.drift[150:400].any()
+    assert model.trace_.drift[400:450].any()
+    assert not model.trace_.drift[150:400].any()
     novel = NoveltyDetector(budget=32, drift=Alarm([300]), on_drift="shrink").partial_fit(X)
-    assert novel.trace_.drift.sum() == 1 and set(novel._model.detector.heard) <= {0, 1}
+    assert novel.trace_.drift.sum() == 1
+    assert set(novel._model.detector.heard) <= {0, 1}
 
 
 def test_learn_one_goes_past_the_detector():
