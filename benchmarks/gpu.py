@@ -69,14 +69,15 @@ def main() -> int:
     seconds, (_, trace) = clock(lambda: one.learn(one.init(), X, y, backend="gpu"), 5)
     rate = 2e-12 * len(X) * 4096 * X.shape[1] / seconds
     print(f"one learner, omega = 4096: {seconds:.3f} s (at most 0.5), {1e6 * seconds / len(X):.2f} us an example, "
-          f"{rate:.1f} TFLOP/s counting 2 omega d; mistakes {trace.mistake.mean():.4f}, a loss in {np.mean(trace.loss > 0):.4f}")  # fmt: skip
+          f"{rate:.1f} TFLOP/s counting 2 omega d; mistakes {trace.mistake.mean():.4f}, "
+          f"a loss in {np.mean(trace.loss > 0):.4f}")  # fmt: skip
     if arguments.cpu:
         n = arguments.cpu
         cpu_seconds, (cpu_state, cpu) = clock(lambda: one.learn(one.init(), X[:n], y[:n], threads=8), 2)
         _, (gpu_state, few) = clock(lambda: one.learn(one.init(), X[:n], y[:n], backend="gpu"), 1)
         worst = np.abs(few.scores - cpu.scores).max() / np.abs(cpu.scores).max()
         print(f"its first {n} examples on the CPU, 8 threads: {cpu_seconds:.2f} s; scores differ by {worst:.1e} of their scale, "
-              f"slots by {np.sum(cpu_state.born != gpu_state.born)}")  # fmt: skip
+              f"points by {np.setdiff1d(cpu_state.born, gpu_state.born).size}")  # fmt: skip
 
     many = grid(labels)
     seconds, results = clock(lambda: onkel.learn_many(many, X, y, backend="gpu"), 3)
@@ -89,9 +90,9 @@ def main() -> int:
             state, trace = many[i].learn(many[i].init(), X[: arguments.cpu], y[: arguments.cpu], threads=8)
             few = onkel.learn_many(many[i : i + 2], X[: arguments.cpu], y[: arguments.cpu], backend="gpu")[0]
             worst = max(worst, np.abs(few[1].scores - trace.scores).max() / np.abs(trace.scores).max())
-            moved += int(np.sum(state.born != few[0].born))
+            moved += np.setdiff1d(state.born, few[0].born).size
         print(f"eight of them over {arguments.cpu} examples on the CPU: scores differ by at most {worst:.1e} of their scale, "
-              f"slots by {moved}")  # fmt: skip
+              f"points by {moved}")  # fmt: skip
     return 0
 
 

@@ -2,8 +2,8 @@
 
 ``scan`` looks to the right: the scores of the whole block stand in shared memory, and a point that comes or goes corrects those
 of the examples still to come.  An example that changes nothing then costs one decision and no pass over the budget.  One thread
-block is one learner: warp 0 decides, thread r keeps the scores of example r, warp 1 finds who goes next.  Who goes does not
-depend on who comes, so its kernel values are on their way before the decision falls.
+block is one learner: warp 0 decides, each thread keeps the scores of EACH examples, warp 1 finds who goes next.  Who goes does
+not depend on who comes, so its kernel values are on their way before the decision falls.
 """
 
 CODE = r"""
@@ -20,6 +20,7 @@ enum { RBF, POLYNOMIAL, LINEAR };
 enum { IMPLICIT, LAM, C, NU, OFFSET, SMALLEST, BUDGET, ETA, ETA_ROW, KERNEL, RULES };
 enum { N, USED, HEAD, SCALE, THETA, FAILED, NUMBERS };
 enum { DONE, FOLD, INSERT };
+enum { Y, WEIGHT, ETA_NOW, SHRINK, SELF, PACE };          // what the decision asks of each example
 
 __device__ __forceinline__ real transform(const double* kernel, real v)
 {
@@ -185,7 +186,7 @@ __device__ void search_group(int g, int n, const real* mag, const unsigned* rank
 }
 
 // What all warps have to know of the next one to go, and of the last decision.
-struct Board { Weak next; int next_source, order, t, slot, gone, n, head; double factor; };
+struct Board { Weak next; int next_source, order, t, slot, gone, n, head, touched; double factor; };
 
 __device__ void announce(Board* board, bool smallest, double budget, int room, int m, const Weak* groups, const int* source,
                          const real* coef, double* next_coef)
@@ -202,19 +203,21 @@ __device__ void announce(Board* board, bool smallest, double budget, int room, i
     if (lane == 0) { board->next = k; board->next_source = k.slot >= 0 ? source[k.slot] : -1; }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
 scan(int rows, int room, int m, wide first, wide n_examples, const real* __restrict__ Ks, const real* __restrict__ inners,
      const real* __restrict__ starts, const real* __restrict__ xn, const double* __restrict__ ys,
      const double* __restrict__ weights, const double* __restrict__ etas, const double* __restrict__ rules,
-     const double* __restrict__ kernels, const double* __restrict__ cost, const double* __restrict__ kappa, int related,
+     const double* __restrict__ kernels, const double* __restrict__ cost, const double* __restrict__ kappa, int flat, int related,
      double* nums, real* coefs, real* mags, unsigned* ranks, int* sources, real* kxxs, double* scratch, int in_shared,
      unsigned first_rank, double* out_scores, double* out_loss, unsigned char* out_wrong, double* out_theta, int* out_size)
 {
     extern __shared__ double pool[];
     const int l = blockIdx.x, r = threadIdx.x, lane = r & 31, warp = r >> 5, warps = blockDim.x >> 5;
-    const double* rule = rules + (wide)l * RULES;
+    double* rule = pool;
     double* num = nums + (wide)l * (NUMBERS + m);
     if (num[FAILED] != 0.0) return;
+    if (r < RULES) rule[r] = rules[(wide)l * RULES + r];
+    __syncthreads();
     const real* K = Ks + (wide)l * room * rows;
     const real* inner = inners + (wide)rule[KERNEL] * rows * rows;
     const double* kernel = kernels + 4 * (int)rule[KERNEL];
@@ -225,11 +228,14 @@ scan(int rows, int room, int m, wide first, wide n_examples, const real* __restr
     real* kxx_of = kxxs + (wide)l * room;
 
     // shared memory, the large parts only where there is room for them
-    double *f = pool, *a = f + m, *b = a + m, *fresh = b + m, *old = fresh + m, *next_coef = old + m, *top = next_coef + m;
+    double *f = rule + RULES, *a = f + m, *b = a + m, *fresh = b + m, *old = fresh + m, *next_coef = old + m, *pace = next_coef + m;
+    double* top = pace + PACE * rows;
     Board* board = (Board*)top;
     top += (sizeof(Board) + 7) / 8;
     Weak* groups = (Weak*)top;
     top += (groups_count * sizeof(Weak) + 7) / 8;
+    int* touched = (int*)top;                                         // labels whose scores the last decision changes
+    top += (m + 1) / 2;
     double* score = scratch + (wide)l * m * rows;
     if (in_shared & 1) { score = top; top += m * rows; }
     real* mag = mags + (wide)l * room;
@@ -238,6 +244,14 @@ scan(int rows, int room, int m, wide first, wide n_examples, const real* __restr
     if (in_shared & 2) {
         mag = (real*)top; rank = (unsigned*)(mag + room); source = (int*)(rank + room);
         for (int i = r; i < room; i += blockDim.x) { mag[i] = mags[(wide)l * room + i]; rank[i] = ranks[(wide)l * room + i]; }
+    }
+    for (int i = r; i < rows; i += blockDim.x) {
+        const double eta = eta_row < 0 ? rule[ETA] : etas[eta_row * n_examples + first + i];
+        pace[Y * rows + i] = ys[first + i];
+        pace[WEIGHT * rows + i] = weights[first + i];
+        pace[ETA_NOW * rows + i] = eta;
+        pace[SHRINK * rows + i] = implicit ? 1.0 / (1.0 + eta * lam) : 1.0 - eta * lam;
+        pace[SELF * rows + i] = (int)kernel[0] == RBF ? 1.0 : (double)transform(kernel, xn[i]);
     }
     for (int i = r; i < room; i += blockDim.x) source[i] = -1;
     for (int i = r; i < m * rows; i += blockDim.x) score[i] = starts[(wide)l * m * rows + i];
@@ -258,27 +272,27 @@ scan(int rows, int room, int m, wide first, wide n_examples, const real* __restr
 
     for (;;) {
         const int next = board->next.slot, next_source = board->next_source;
-        real going = 0, coming = 0;
-        if (r < rows && next >= 0) going = next_source < 0 ? K[(wide)next * rows + r] : inner[(wide)next_source * rows + r];
-        if (r < rows && guess < rows) coming = inner[(wide)guess * rows + r];
+        const real* leaving = next_source < 0 ? K + (wide)next * rows : inner + (wide)next_source * rows;
+        real going[EACH], coming[EACH];
+        #pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            const int q = r + e * THREADS;
+            going[e] = q < rows && next >= 0 ? leaving[q] : (real)0;
+            coming[e] = q < rows && guess < rows ? inner[(wide)guess * rows + q] : (real)0;
+        }
 
         if (warp == 0) {
             int order = DONE;
             while (t < rows && order == DONE) {
                 const wide at = l * n_examples + first + t;
                 if (!waiting) {
-                    const double y = ys[first + t], weight = weights[first + t];
-                    const double eta = eta_row < 0 ? rule[ETA] : etas[eta_row * n_examples + first + t];
-                    const double c = rule[C] * weight;
-                    double shrink = 1.0 - eta * lam, cap = 0.0, extra = 0.0, violation = 0.0, cost_now, move = 0.0;
-                    bool fine, wrong;
-                    kxx = (int)kernel[0] == RBF ? 1.0 : (double)transform(kernel, xn[t]);
-                    fine = isfinite(kxx) && isfinite(eta);
-                    if (implicit) {
-                        shrink = 1.0 / (1.0 + eta * lam);
-                        cap = shrink * eta * c;
-                        extra = offset ? 1.0 / shrink : 0.0;
-                    }
+                    const double y = pace[Y * rows + t], weight = pace[WEIGHT * rows + t], eta = pace[ETA_NOW * rows + t];
+                    const double c = rule[C] * weight, shrink = pace[SHRINK * rows + t];
+                    const double cap = shrink * eta * c, extra = implicit && offset ? 1.0 / shrink : 0.0;
+                    double violation = 0.0, cost_now, move = 0.0;
+                    bool wrong;
+                    kxx = pace[SELF * rows + t];
+                    bool fine = isfinite(kxx) && isfinite(eta);
                     for (int z = lane; z < m; z += 32) {
                         double raw = scale * score[(wide)z * rows + t];
                         if (related) {
@@ -307,7 +321,7 @@ scan(int rows, int room, int m, wide first, wide n_examples, const real* __restr
                         wrong = false;
                         for (int z = lane; z < m; z += 32) {
                             const double s = f[z] + b[z];
-                            const double reach = loss == SOFTMAX ? s : theta * cost[label * m + z] + s;
+                            const double reach = loss == SOFTMAX ? s : theta * (flat ? 1.0 : cost[label * m + z]) + s;
                             if (z != label) wrong = wrong || s >= own;
                             if ((z != label || loss == SOFTMAX) && reach > best) { best = reach; rival = z; }
                         }
@@ -327,16 +341,17 @@ scan(int rows, int room, int m, wide first, wide n_examples, const real* __restr
                             for (int z = lane; z < m; z += 32)
                                 a[z] = -eta * ((exp(f[z] + b[z] - best) / total - (z == label ? 1.0 : 0.0)) * c);
                         } else {
+                            const double worst = flat || rival < 0 ? 1.0 : cost[label * m + rival];
                             cost_now = rival >= 0 ? fmax(0.0, best - own) : 0.0;
                             if (rival >= 0 && implicit) {
                                 const double* near = kappa + label * m;
                                 const double apart = related ? near[label] + kappa[rival * m + rival] - 2.0 * near[rival] : 2.0;
                                 const double D = kxx * apart + 2.0 * extra;
                                 const double ahead = shrink * f[rival] + b[rival], own_now = shrink * f[label] + b[label];
-                                if (D > 0.0) move = clip((theta * cost[label * m + rival] + ahead - own_now) / D, 0.0, cap);
+                                if (D > 0.0) move = clip((theta * worst + ahead - own_now) / D, 0.0, cap);
                             } else if (rival >= 0 && best - own > 0.0) {
                                 move = eta * c;
-                                violation = cost[label * m + rival];
+                                violation = worst;
                             }
                             if (lane == 0 && rival >= 0) { a[label] = move; a[rival] = -move; }
                         }
@@ -392,8 +407,15 @@ scan(int rows, int room, int m, wide first, wide n_examples, const real* __restr
                             coef[(wide)z * room + slot] = rounded;
                             fresh[z] = rounded;
                         }
-                        __syncwarp();
+                        int many = 0;
+                        for (int z = lane; z - lane < m; z += 32) {
+                            const bool changes = z < m && (fresh[z] != 0.0 || old[z] != 0.0);
+                            const unsigned mask = __ballot_sync(ALL, changes);
+                            if (changes) touched[many + __popc(mask & ((1u << lane) - 1))] = z;
+                            many += __popc(mask);
+                        }
                         if (lane == 0) {
+                            board->touched = many;
                             mag[slot] = (real)size;
                             rank[slot] = first_rank + (unsigned)t;
                             source[slot] = t;
@@ -435,11 +457,16 @@ scan(int rows, int room, int m, wide first, wide n_examples, const real* __restr
                 __syncwarp();
                 announce(board, smallest, budget, room, m, groups, source, coef, next_coef);
             }
-            if (r > now && r < rows) {
-                if (now != guess) coming = inner[(wide)now * rows + r];
-                if (gone < 0) going = 0;
-                for (int z = 0; z < m; z++)
-                    if (fresh[z] != 0.0 || old[z] != 0.0) score[(wide)z * rows + r] += fresh[z] * coming - old[z] * going;
+            const int many = board->touched;
+            #pragma unroll
+            for (int e = 0; e < EACH; e++) {
+                const int q = r + e * THREADS;
+                if (q <= now || q >= rows) continue;
+                const double came = now == guess ? coming[e] : inner[(wide)now * rows + q], went = gone < 0 ? (real)0 : going[e];
+                for (int k = 0; k < many; k++) {
+                    const int z = touched[k];
+                    score[(wide)z * rows + q] += fresh[z] * came - old[z] * went;
+                }
             }
             guess = now + 1;
         }

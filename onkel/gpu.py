@@ -28,6 +28,7 @@ KERNELS = (RBF, Polynomial, Linear)
 IMPLICIT, LAM, C, NU, OFFSET, SMALLEST, BUDGET, ETA, ETA_ROW, KERNEL, RULES = range(11)  # as in cuda.py
 N, USED, HEAD, SCALE, THETA, FAILED, NUMBERS = range(7)
 FREE = np.uint32(0xFFFFFFFF)
+THREADS = 256  # of a learner; two learners share a multiprocessor
 
 
 def learn(learner: Learner, state: State, block: Store, y: NDArray[np.float64], weight: Any = None) -> Trace:
@@ -104,7 +105,7 @@ def cupy() -> Any:
 
 
 @cache
-def module(dtype: np.dtype[Any], loss: int, threads: int) -> Any:
+def module(dtype: np.dtype[Any], loss: int, threads: int, each: int) -> Any:
     """The CUDA code for one type of number and one loss, compiled at first use (CuPy keeps it on disk)."""
     single, about = dtype == np.float32, np.finfo(dtype)
     named = {
@@ -116,17 +117,20 @@ def module(dtype: np.dtype[Any], loss: int, threads: int) -> Any:
         "LARGEST": repr(float(about.max) * 1e-9),  # as scan.step
         "THE_LOSS": str(loss),
         "THREADS": str(threads),
+        "EACH": str(each),
     }
     options = ("--std=c++17", "--fmad=false", *(f"-D{name}={value}" for name, value in named.items()))
     return cupy().RawModule(code=CODE, options=options)
 
 
 def block_size(room: int, m: int, n: int) -> int:
-    """Examples in a block: about as many as slots, their scores in shared memory, one thread for each."""
+    """Examples in a block: about as many as slots, so few that their scores fit in shared memory."""
     rows = 1024 if room >= 1024 else 512
     while rows > 128 and rows * m * 8 > 128 * 1024:
         rows //= 2
-    return max(64, min(rows, (n + 31) // 32 * 32))
+    while rows > 64 and rows // 2 >= n:
+        rows //= 2
+    return rows
 
 
 class Group:
@@ -139,11 +143,13 @@ class Group:
         self.starts = [state.t for state in states]
         self.kernels = list(dict.fromkeys(learner.kernel for learner in learners))
         loss = LOSSES.index(type(learners[0].loss))
-        code = module(self.dtype, loss, 512 if rows <= 512 else 1024)
+        self.threads = min(rows, THREADS)
+        code = module(self.dtype, loss, self.threads, -(-rows // self.threads))
         self.finish, self.scan, self.settle = (code.get_function(name) for name in ("finish", "scan", "settle"))
         self._share_memory()
 
         labels = getattr(learners[0].loss, "labels", None)
+        self.flat = labels is not None and np.array_equal(labels.cost, 1.0 - np.eye(self.m))
         self.related = labels is not None and not labels.plain
         self.cost = cp.asarray(np.zeros(1) if labels is None else np.ascontiguousarray(labels.cost))
         self.kappa = cp.asarray(np.zeros(1) if labels is None else np.ascontiguousarray(labels.kernel))
@@ -175,7 +181,7 @@ class Group:
         """What of the loop's arrays fits in shared memory: the scores first, then what is kept for each slot."""
         limit = self.cp.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
         scores, slots = 8 * self.m * self.rows, (self.dtype.itemsize + 8) * self.room
-        self.shared, self.inside = 48 * self.m + 64 + 16 * (self.room // 128 + 1), 0
+        self.shared, self.inside = 52 * self.m + 40 * self.rows + 16 * (self.room // 128 + 1) + 256, 0
         for bit, size in ((1, scores), (2, slots)):
             if self.shared + size <= limit:
                 self.shared, self.inside = self.shared + size, self.inside | bit
@@ -208,6 +214,8 @@ class Group:
                 part = slice(begin, begin + self.rows)
                 rank = np.uint32(self.room + first + begin)
                 self._block(X[part], norms[part], begin, size, rank, (*inputs, rules), traces)
+            for i in range(self.count):  # the card is busy: touch the memory that its results will need
+                scores[i][here] = 0.0
             for i in range(self.count):
                 traces[0][i].get(out=scores[i][here])
             losses[:, here], wrongs[:, here], sizes[:, here] = traces[1].get(), traces[2].get(), traces[4].get()
@@ -275,10 +283,10 @@ class Group:
         y, weight, plans, rules = inputs
         i, w = np.int32, np.int64
         self.scan(
-            (self.count,), (self.rows,),
+            (self.count,), (self.threads,),
             (i(rows), i(self.room), i(self.m), w(begin), w(size), K, inner, starts, norms, y, weight, plans, rules, self.shapes,
-             self.cost, self.kappa, i(self.related), self.nums, self.coefs, self.mags, self.ranks, self.sources, self.kxxs,
-             scratch, i(self.inside), rank, *traces),
+             self.cost, self.kappa, i(self.flat), i(self.related), self.nums, self.coefs, self.mags, self.ranks, self.sources,
+             self.kxxs, scratch, i(self.inside), rank, *traces),
             shared_mem=self.shared,
         )  # fmt: skip
         self.settle((self.room, self.count), (128,), (self.sources, X, norms, self.points, self.norms, i(self.room), d))
