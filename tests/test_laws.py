@@ -358,6 +358,16 @@ def test_weight_is_a_factor_of_c(loss, path):
         np.testing.assert_allclose(idle.coef, state.coef / (1 + 0.8 * 0.05) ** 5, rtol=1e-12)
 
 
+@pytest.mark.parametrize("offset", [False, True])
+def test_weight_is_a_factor_of_an_explicit_step_that_forgets_nothing(offset):
+    """lam = 0: weights w_t are steps eta w_t, in f, in b and in the margin of the nu-trick."""
+    X, y = stream()
+    weight = np.random.default_rng(3).uniform(0.2, 2.0, len(X))
+    a = run(Learner(RBF(1.0), Hinge(), Explicit(0.3, 0.0), Budget(9), 0.3, offset), X, y, weight)
+    b = run(Learner(RBF(1.0), Hinge(), Explicit(lambda t: 0.3 * weight[t - 1], 0.0), Budget(9), 0.3, offset), X, y)
+    same(a[0], b[0], 1e-12)
+
+
 # --- edges -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -379,7 +389,7 @@ def test_the_first_example_is_a_mistake_and_so_is_a_tie(step, rows):
 @every_step
 def test_points_without_length_do_no_harm(step, budget, rows):
     """k(x, x) = 0: the point has no effect; implicit steps of the hinge and of graphs do not store it."""
-    X, y = stream(n=90)
+    X, y = stream(n=90, d=12)
     X[::3] = 0.0
     for loss in (Hinge(), Structured(LABELS)):
         targets = y if isinstance(loss, Hinge) else np.arange(90) % 3
@@ -405,6 +415,16 @@ def test_a_point_that_comes_again_and_again(step, drop, path):
     assert unbounded.size == 40
     if drop in ("merge", "project"):  # identical points lose nothing when one goes
         np.testing.assert_allclose(trace.scores, full.scores, rtol=1e-6)
+
+
+@pytest.mark.xfail(strict=True, reason="the inverse of a singular Gram matrix explodes")
+@pytest.mark.parametrize("step", ["explicit", "implicit"])
+def test_projection_in_a_small_space_loses_nothing(step, rows):
+    """A linear kernel in the plane has two dimensions: what is projected on eight other points is all still there."""
+    X, y = stream(n=90)
+    _, bounded = run(Learner(Linear(), Hinge(), STEPS[step], Budget(9, "project")), X, y)
+    _, free = run(Learner(Linear(), Hinge(), STEPS[step]), X, y)
+    np.testing.assert_allclose(bounded.scores, free.scores, rtol=1e-6, atol=1e-6)
 
 
 def test_budget_of_one(path):
