@@ -428,6 +428,30 @@ def test_copies_go_on_alike(at, tmp_path):
         assert np.array_equal(twin.predict_proba(X), model.predict_proba(X))
 
 
+def test_files_of_every_kind_of_input(tmp_path):
+    """Sparse rows and holes while gamma is open, words, and the other two estimators."""
+    from scipy.sparse import csr_matrix
+
+    X, y = stream_of_classes()
+    holes = np.where(np.random.default_rng(5).uniform(size=X.shape) < 0.2, np.nan, X)
+    words = np.random.default_rng(6).choice(["acgt", "ttga", "gggc", "caca"], 60).tolist()
+    cases = (
+        (KernelClassifier(budget=24), csr_matrix(X), y),
+        (KernelClassifier(budget=24, missing="ignore"), holes, y),
+        (KernelClassifier(spectrum, budget=24), words, y[:60]),
+        (KernelRegressor(budget=24), X, X[:, 0]),
+        (NoveltyDetector(budget=24), X, None),
+    )
+    for model, rows, target in cases:
+        model.partial_fit(rows[:50], None if target is None else target[:50])
+        onkel.save(model, tmp_path / "model.onkel")
+        twin = onkel.load(tmp_path / "model.onkel", kernels={"spectrum": spectrum})
+        for one in (model, twin):
+            one.partial_fit(rows[50:], None if target is None else target[50:])
+        assert np.array_equal(model._score(rows), twin._score(rows))
+        assert np.array_equal(model._model.cells, twin._model.cells)
+
+
 @pytest.mark.parametrize("step", [{"step": "adaptive"}, {"drop": "project"}, {"drop": "oldest"}], ids=str)
 def test_keeping_the_newest_points(step):
     X, y = stream_of_classes()

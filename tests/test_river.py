@@ -115,13 +115,17 @@ def test_bad_features_have_names():
     assert model.predict_one({"size": 1.0}) == 0.0
 
 
-def test_pickle_goes_on_alike():
+@pytest.mark.parametrize("at", [60, 150])
+def test_copies_go_on_alike(at, tmp_path):
+    """Pickled or saved before gamma is settled and after."""
     rows = phishing(300)
     model = door.KernelClassifier(budget=32)
-    for x, label in rows[:150]:
+    for x, label in rows[:at]:
         model.learn_one(x, label)
-    twin = pickle.loads(pickle.dumps(model))
-    for x, label in rows[150:]:
-        model.learn_one(x, label)
-        twin.learn_one(x, label)
-    assert all(model.predict_proba_one(x) == twin.predict_proba_one(x) for x, _ in rows[:50])
+    onkel.save(model, tmp_path / "model.onkel")
+    twins = [pickle.loads(pickle.dumps(model)), onkel.load(tmp_path / "model.onkel")]
+    for x, label in rows[at:]:
+        for twin in (model, *twins):
+            twin.learn_one(x, label)
+    for twin in twins:
+        assert all(model.predict_proba_one(x) == twin.predict_proba_one(x) for x, _ in rows[:50])
