@@ -154,7 +154,7 @@ def run(sequence: Sequence, contenders: dict[str, Callable[[], Any]], sample_eve
 def table(results: Iterable[Result]) -> str:
     """The results as text, one line per method and sequence."""
     rate_heads = f"{'P':>6}{'R':>6}{'F':>6}{'FPR':>7}"
-    head = (f"{'sequence':24}{'method':10}|{rate_heads} |{rate_heads} |{'AUC':>6}{'AP':>6}{'fps':>7}"
+    head = (f"{'sequence':24}{'method':10}|{rate_heads} |{rate_heads} |{'AUC':>7}{'AP':>6}{'fps':>7}"
             "   light: peak / frames to recover")
     lines = [f"{'':34}| without filter           | with 5x5 median", head, "-" * len(head)]
     for r in results:
@@ -164,7 +164,7 @@ def table(results: Iterable[Result]) -> str:
             p, c, f, rate = rates(counts)
             return f"{p:6.3f}{c:6.3f}{f:6.3f}{rate:7.4f}"
         light = "   ".join(f"{peak:.1%} / {frames}" for peak, frames in r.light())
-        curves = f"{r.auc:6.3f}{r.average_precision:6.3f}".replace("   nan", "     -")
+        curves = f"{r.auc:7.4f}{r.average_precision:6.3f}".replace("   nan", "     -")
         lines.append(f"{r.sequence[:23]:24}{r.method:10}|{cells(r.plain)} |{cells(r.filtered)} |{curves}{r.fps:7.0f}   {light}")
     return "\n".join(lines)
 
@@ -240,6 +240,6 @@ def ablation_table(results: Iterable[Result]) -> str:
     lines = []
     for r in results:
         light = "   ".join(f"{peak:.1%} / {frames}" for peak, frames in r.light())
-        quality = f"F {rates(r.filtered)[2]:.3f}  AUC {r.auc:.3f}" if r.filtered.any() else f"{'':18}"
+        quality = f"F {rates(r.filtered)[2]:.3f}  AUC {r.auc:.4f}" if r.filtered.any() else f"{'':19}"
         lines.append(f"{r.sequence[:23]:24}{r.method:28}{quality}  fps {r.fps:5.0f}   {light}")
     return "\n".join(lines)

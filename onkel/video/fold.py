@@ -331,7 +331,7 @@ def keep_objects(old, new, mask, words, limit):
             mask[p] = SHADE if distance < limit and DARKEST < g < LIGHTEST else ALARM
 
 
-THETA_RANGE = (0.22, 0.67)  # the frame's threshold on f moves in here
+THETA_RANGE = (0.45, 0.67)  # the frame's threshold on f moves in here
 ROWS = 24  # tiles of the light map from top to bottom
 LIGHT_SHARE, LOST_SHARE = 0.1, 0.5  # of all pixels: explained by light, or alarmed at all, that restart fast learning
 SHADES = 3.0  # times as fast as an object, a pixel that is only lighter or darker is learned

@@ -50,7 +50,7 @@ class BackgroundSubtractor:
     def __init__(self, rule: str = "fold", budget: int | None = None, sigma: float = 20.0, C: float | None = None,
                  lam: float | None = None, threshold: float | None = None, *, rho: float = 1.0, median: bool | None = None,
                  fold: float | None = 0.7, move: float = 0.2, slow: float | None = 0.013, light: bool = True,
-                 unrest: float = 15.0, nu: float | None = 0.002, backend: str = "cpu", cameras: int = 1,
+                 unrest: float = 40.0, nu: float | None = 0.002, backend: str = "cpu", cameras: int = 1,
                  threads: int | None = None):
         self.settings = settle_settings(rule, budget, sigma, C, lam, threshold, rho, median, fold, move, slow, light, unrest, nu)
         if backend not in ("cpu", "gpu"):

@@ -14,7 +14,7 @@ def backdrop(seed: int = 0) -> np.ndarray:
 
 
 def film(kind: str, frames: int = 97, objects_from: int = 80, noise: float = 3.0, seed: int = 1):
-    """Yield (frame, mask of the moving square) of a scene: static, flicker, shake, ramp or switch."""
+    """Yield (frame, mask of the moving square) of a scene: static, flicker, shake, ramp, switch or restless (waves below)."""
     rng = np.random.default_rng(seed)
     scene = backdrop()
     for t in range(frames):
@@ -23,6 +23,9 @@ def film(kind: str, frames: int = 97, objects_from: int = 80, noise: float = 3.0
             image[10:20] += 50.0 * (t % 2)
         elif kind == "shake":
             image = np.roll(image, rng.integers(-1, 2, 2), (0, 1))
+        elif kind == "restless":
+            rows, columns = np.mgrid[HEIGHT // 2 : HEIGHT, :WIDTH]
+            image[HEIGHT // 2 :] += (25 * np.sin(columns / 5 + rows / 3 + 0.9 * t) + rng.normal(0, 12, rows.shape))[..., None]
         elif kind == "ramp":
             image *= 1.0 + 0.35 * np.sin(t / 25.0)
         elif kind == "switch" and t >= frames // 2:

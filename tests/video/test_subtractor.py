@@ -77,6 +77,12 @@ def test_finds_the_square_in_every_scene(rule, kind):
     assert np.mean(scores) > floor
 
 
+def test_the_default_bears_restless_water():
+    subtractor = BackgroundSubtractor(threads=1)
+    scores = [f_score(subtractor.apply(frame) > 0, mask) for frame, mask in film("restless")][82:]
+    assert np.mean(scores) > 0.8
+
+
 def test_the_default_outlives_a_light_switch():
     shares = [float((BackgroundSubtractor.apply(s, frame) > 0).mean())
               for s in [BackgroundSubtractor(threads=1)] for frame, _ in film("switch", objects_from=999)]
