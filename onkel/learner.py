@@ -161,6 +161,10 @@ class Learner:
         if isinstance(self.step, Adaptive) and self.step.implicit and self.offset:
             raise ValueError("the adaptive implicit step has no offset; take offset=False")
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The description alone: compiled loops that were kept at hand can neither be pickled nor copied."""
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
     # --- description, in the numbers that the loop reads ---------------------------------------------------------------------
 
     @property
