@@ -11,7 +11,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from onkel.compiled import VECTOR, compiled
-from onkel.layout import (
+from onkel.layout import (  # fmt: skip
     BUDGET,
     DA,
     DROP,
@@ -103,7 +103,10 @@ class Budget(NamedTuple):
 def _whole(value: object) -> bool:
     """Whether value is a whole number, at least 1."""
     return (
-        isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool) and 1 <= float(value) < 2**62 and float(value).is_integer()
+        isinstance(value, int | float | np.integer | np.floating)
+        and not isinstance(value, bool)
+        and 1 <= float(value) < 2**62
+        and float(value).is_integer()
     )
 
 

@@ -72,6 +72,27 @@ def dot(a, i, b, j, n):
     return total
 
 
+@compiled(fastmath=VECTOR, melt=True)
+def sums(K, r, slots, first, n, num, target, m, scale):
+    """num[target + z] = scale times the sum of K[r, :n] slots[first + z, :n], for m rows; four at a time share the loads."""
+    z = 0
+    while z + 4 <= m:
+        a = b = c = d = slots.dtype.type(0)
+        p = first + z
+        for k in range(n):
+            x = K[r, k]
+            a += x * slots[p, k]
+            b += x * slots[p + 1, k]
+            c += x * slots[p + 2, k]
+            d += x * slots[p + 3, k]
+        num[target + z], num[target + z + 1] = scale * a, scale * b
+        num[target + z + 2], num[target + z + 3] = scale * c, scale * d
+        z += 4
+    while z < m:
+        num[target + z] = scale * dot(K, r, slots, first + z, n)
+        z += 1
+
+
 @compiled(melt=True)
 def mix(kappa, num, source, target, m):
     """target = kappa source for two vectors in num: from sums of coefficients to scores of related labels.

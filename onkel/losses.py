@@ -444,7 +444,7 @@ def _user_loss(value: Callable[..., float], derivative: Callable[..., float]) ->
 # --- over labels -----------------------------------------------------------------------------------------------------------
 
 
-@compiled
+@compiled(melt=True)
 def rival(labels, scores, y, theta):
     """y* = argmax over z != y of theta Delta(y, z) + f(z), the lowest index on ties; -1 where y is the only label."""
     best, top = -1, -np.inf
@@ -456,7 +456,7 @@ def rival(labels, scores, y, theta):
     return best
 
 
-@compiled
+@compiled(melt=True)
 def _tied_or_beaten(scores, y):
     for z in range(scores.size):
         if z != y and scores[z] >= scores[y]:
@@ -472,6 +472,19 @@ def _dual(labels, z, y, theta, k, extra, gain, M):
         gain[i] = theta * labels.cost[y, i] + z[i] - z[y]
         for j in range(z.size):
             M[i, j] = k * (kappa[y, y] - kappa[y, j] - kappa[i, y] + kappa[i, j]) + extra * (2.0 if i == j else 1.0)
+
+
+@compiled
+def _exact_prox(labels, z, y, theta, cap, k, extra, a):
+    """The prox over all labels: a_z = -p_z and a_y = sum p, with p the solution of the dual."""
+    gain, M = np.empty(z.size), np.empty((z.size, z.size))
+    _dual(labels, z, y, theta, k, extra, gain, M)
+    simplex_qp(M, gain, y, cap, a)
+    total = 0.0
+    for i in range(z.size):
+        total += a[i]
+        a[i] = -a[i]
+    a[y] = total
 
 
 class _Structured(NamedTuple):
@@ -496,12 +509,12 @@ class Structured(Value, _Structured):
     def theta(self) -> float:
         return self.rho
 
-    @compiled
+    @compiled(melt=True)
     def value(loss, scores, y, theta):
         worst = rival(loss.labels, scores, y, theta)
         return max(0.0, theta * loss.labels.cost[y, worst] + scores[worst] - scores[y]) if worst >= 0 else 0.0
 
-    @compiled
+    @compiled(melt=True)
     def slope(loss, scores, y, theta, xi):
         """xi = +1 at y*, -1 at y where the margin is violated; returns the violation Delta(y, y*), else 0."""
         xi[:] = 0.0
@@ -512,28 +525,21 @@ class Structured(Value, _Structured):
         xi[y] = -1.0
         return loss.labels.cost[y, worst]
 
-    @compiled
+    @compiled(melt=True)
     def curve(loss, scores, y, theta, v, chi):
         chi[:] = 0.0
 
-    @compiled
+    @compiled(melt=True)
     def mistake(loss, scores, y, theta):
         return _tied_or_beaten(scores, y)
 
-    @compiled
+    @compiled(melt=True)
     def prox(loss, scores, z, y, theta, cap, k, extra, exact, a):
         a[:] = 0.0
         if z.size == 1:
             return
         if exact:
-            gain, M = np.empty(z.size), np.empty((z.size, z.size))
-            _dual(loss.labels, z, y, theta, k, extra, gain, M)
-            simplex_qp(M, gain, y, cap, a)
-            total = 0.0
-            for i in range(z.size):
-                total += a[i]
-                a[i] = -a[i]
-            a[y] = total
+            _exact_prox(loss.labels, z, y, theta, cap, k, extra, a)
             return
         worst = rival(loss.labels, scores, y, theta)
         kappa = loss.labels.kernel

@@ -17,7 +17,7 @@ from numba.extending import overload
 from onkel.budget import drop_oldest, fold, insert, integer
 from onkel.compiled import compiled
 from onkel.kernels import fill, self_value
-from onkel.layout import (
+from onkel.layout import (  # fmt: skip
     ADAPTIVE,
     ADAPTIVE_IMPLICIT,
     ALMA,
@@ -81,6 +81,7 @@ from onkel.layout import (
     mix,
     padded,
     place,
+    sums,
 )
 from onkel.losses import EpsilonInsensitive, Huber, Softmax, Structured
 
@@ -123,9 +124,7 @@ def slope(loss, num, scores, m, y, theta, tie, xi):
 def _slope(loss, num, scores, m, y, theta, tie, xi):
     f = loss.instance_class.slope
     if not _one(loss.instance_class):
-        return lambda loss, num, scores, m, y, theta, tie, xi: f(
-            loss, num[scores : scores + m], int(y), theta, num[xi : xi + m]
-        )
+        return lambda loss, num, scores, m, y, theta, tie, xi: f(loss, num[scores : scores + m], int(y), theta, num[xi : xi + m])
     violated = loss.instance_class.violated
 
     def one(loss, num, scores, m, y, theta, tie, xi):
@@ -257,8 +256,7 @@ def step(loss, kappa, K, r, kxx, y, eta, weight, keep, rule, num, slots, keys, b
     xi, a, da, decayed, dz = place(XI, m), place(A, m), place(DA, m), place(Z, m), place(DZ, m)
 
     # predict
-    for z in range(m):
-        num[raw + z] = scale * dot(K, r, slots, z, n)
+    sums(K, r, slots, 0, n, num, raw, m, scale)
     mix(kappa, num, raw, f, m)
     finite = math.isfinite(kxx)
     for z in range(m):
@@ -502,8 +500,7 @@ def score(kappa, kernel, X, rule, num, slots, out):
     raw = np.empty(2 * m)
     for t in range(len(X)):
         fill(kernel, slots, base + AUX, X, t, n, work, 0)
-        for z in range(m):
-            raw[z] = num[SCALE] * dot(work, 0, slots, z, n)
+        sums(work, 0, slots, 0, n, raw, 0, m, num[SCALE])
         mix(kappa, raw, 0, m, m)
         for z in range(m):
             out[t, z] = raw[m + z] + num[place(B, m) + z]
