@@ -33,6 +33,7 @@ from onkel import (
 from onkel import layout as at
 from onkel import learner as engine
 from onkel.learner import State
+from tests import naive
 
 LABELS = Labels.flat(3)
 LOSSES = {"hinge": Hinge(), "square": Square(), "structured": Structured(LABELS), "novelty": Novelty()}
@@ -589,6 +590,21 @@ def test_a_million_examples(learner):
     assert trace.mistake[-1000:].mean() < 0.45
     f = RBF(1.0)(X[:5], state.points) @ state.coef
     np.testing.assert_allclose(learner.score(state, X[:5]), f, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("drop", ["smallest", "merge"])
+@pytest.mark.parametrize("step", ["explicit", "implicit", "adaptive"])
+def test_the_same_terms_go_after_the_decay_was_folded_back(step, drop):
+    """A third of f goes at each step: every fifty, decay is written into the coefficients and into what is known of them."""
+    X, y = stream(n=130)
+    adaptive = Adaptive(0.5, 0.6, mu=0.05, decay=0.8)
+    rule = {"explicit": Explicit(0.5, 0.6), "implicit": Implicit(1.0, 0.5), "adaptive": adaptive}[step]
+    twin = naive.Naive(naive.rbf(1.0), "hinge", step, eta=rule.eta, lam=rule.lam, mu=0.05, decay=0.8, budget=6, drop=drop)
+    expected = twin.run(X, y)
+    state, trace = run(Learner(RBF(1.0), Hinge(), rule, Budget(6, drop)), X, y)
+    np.testing.assert_allclose(trace.scores, expected["scores"], rtol=1e-9, atol=1e-10)
+    np.testing.assert_array_equal(state.points, np.array(twin.points))
+    np.testing.assert_allclose(state.coef, twin.coef, rtol=1e-9, atol=1e-10)
 
 
 def test_a_term_that_is_never_touched_fades_to_nothing():
