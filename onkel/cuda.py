@@ -156,8 +156,34 @@ __device__ double prox(int loss, double z, double y, double theta, double cap, d
     }
 }
 
-// --- who goes next: the smallest magnitude, the oldest on ties ----------------------------------------------------------------
+// --- extremes of a warp ---------------------------------------------------------------------------------------------------------
 
+__device__ __forceinline__ unsigned lowest(unsigned v)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_min_sync(ALL, v);
+#else
+    for (int o = 16; o; o >>= 1) v = min(v, __shfl_xor_sync(ALL, v, o));
+    return v;
+#endif
+}
+
+// The bits of a number as an unsigned one of the same order; the sign of zero does not count.
+__device__ __forceinline__ unsigned long long ordered(double v)
+{
+    const unsigned long long bits = (unsigned long long)__double_as_longlong(v + 0.0);
+    return bits >> 63 ? ~bits : bits | 1ull << 63;
+}
+
+// Of the lanes with a candidate (label >= 0) the label of the largest value, the lowest label on ties; -1 where there is none.
+__device__ __forceinline__ int label_of_largest(double v, int label)
+{
+    const unsigned long long down = label < 0 ? ~0ull : ~ordered(v);
+    const unsigned high = (unsigned)(down >> 32), low = (unsigned)down, top = lowest(high), next = lowest(high == top ? low : FREE);
+    return (int)lowest(label >= 0 && high == top && low == next ? (unsigned)label : FREE);
+}
+
+// Who goes next: the smallest magnitude, the oldest on ties.
 struct Weak { real mag; unsigned rank; int slot; };
 
 __device__ __forceinline__ void weaker(Weak& best, real mag, unsigned rank, int slot)
@@ -167,13 +193,12 @@ __device__ __forceinline__ void weaker(Weak& best, real mag, unsigned rank, int 
 
 __device__ __forceinline__ Weak weakest_of_warp(Weak k)
 {
-    for (int o = 16; o; o >>= 1) {
-        const real mag = __shfl_xor_sync(ALL, k.mag, o);
-        const unsigned rank = __shfl_xor_sync(ALL, k.rank, o);
-        const int slot = __shfl_xor_sync(ALL, k.slot, o);
-        weaker(k, mag, rank, slot);
-    }
-    return k;
+    const unsigned long long bits = k.slot < 0 ? ~0ull : ordered((double)k.mag);
+    const unsigned high = (unsigned)(bits >> 32), low = (unsigned)bits, top = lowest(high), next = lowest(high == top ? low : FREE);
+    const bool tied = k.slot >= 0 && high == top && low == next;
+    const unsigned rank = lowest(tied ? k.rank : FREE), found = __ballot_sync(ALL, tied && k.rank == rank);
+    const int who = found ? __ffs(found) - 1 : 0;
+    return {__shfl_sync(ALL, k.mag, who), rank, __shfl_sync(ALL, k.slot, who)};
 }
 
 __device__ void search_group(int g, int n, const real* mag, const unsigned* rank, Weak* groups)
@@ -203,6 +228,18 @@ __device__ void announce(Board* board, bool smallest, double budget, int room, i
     if (lane == 0) { board->next = k; board->next_source = k.slot >= 0 ? source[k.slot] : -1; }
 }
 
+// What the lane that has the label holds for it.
+__device__ __forceinline__ double of_label(const double (&v)[PER], int label)
+{
+    double found = 0.0;
+    #pragma unroll
+    for (int k = 0; k < PER; k++) {
+        const double here = __shfl_sync(ALL, v[k], label & 31);
+        if (label >> 5 == k) found = here;
+    }
+    return found;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 scan(int rows, int room, int m, wide first, wide n_examples, const real* __restrict__ Ks, const real* __restrict__ inners,
      const real* __restrict__ starts, const real* __restrict__ xn, const double* __restrict__ ys,
@@ -228,7 +265,7 @@ scan(int rows, int room, int m, wide first, wide n_examples, const real* __restr
     real* kxx_of = kxxs + (wide)l * room;
 
     // shared memory, the large parts only where there is room for them
-    double *f = rule + RULES, *a = f + m, *b = a + m, *fresh = b + m, *old = fresh + m, *next_coef = old + m, *pace = next_coef + m;
+    double *fresh = rule + RULES, *old = fresh + m, *next_coef = old + m, *pace = next_coef + m;
     double* top = pace + PACE * rows;
     Board* board = (Board*)top;
     top += (sizeof(Board) + 7) / 8;
@@ -255,14 +292,16 @@ scan(int rows, int room, int m, wide first, wide n_examples, const real* __restr
     }
     for (int i = r; i < room; i += blockDim.x) source[i] = -1;
     for (int i = r; i < m * rows; i += blockDim.x) score[i] = starts[(wide)l * m * rows + i];
-    for (int z = r; z < m; z += blockDim.x) b[z] = num[NUMBERS + z];
     if (r == 0) { board->n = (int)num[N]; board->head = (int)num[HEAD]; }
     __syncthreads();
     if (smallest) for (int g = warp; g < groups_count; g += warps) search_group(g, board->n, mag, rank, groups);
     __syncthreads();
     if (warp == 1) announce(board, smallest, budget, room, m, groups, source, coef, next_coef);
 
-    // warp 0 carries the state, all lanes the same
+    // warp 0 carries the state: all lanes the same, but for the labels, of which each lane has PER
+    double a[PER], b[PER], move = 0.0;
+    #pragma unroll
+    for (int k = 0; k < PER; k++) b[k] = lane + 32 * k < m ? num[NUMBERS + lane + 32 * k] : 0.0;
     double scale = num[SCALE], theta = num[THETA];
     int n = (int)num[N], used = (int)num[USED], head = (int)num[HEAD], t = 0;
     int guess = 0;                                                    // which example may come next
@@ -289,83 +328,88 @@ scan(int rows, int room, int m, wide first, wide n_examples, const real* __restr
                     const double y = pace[Y * rows + t], weight = pace[WEIGHT * rows + t], eta = pace[ETA_NOW * rows + t];
                     const double c = rule[C] * weight, shrink = pace[SHRINK * rows + t];
                     const double cap = shrink * eta * c, extra = implicit && offset ? 1.0 / shrink : 0.0;
-                    double violation = 0.0, cost_now, move = 0.0;
-                    bool wrong;
+                    double violation = 0.0, cost_now, f[PER], s[PER];
+                    bool wrong = false;
                     kxx = pace[SELF * rows + t];
                     bool fine = isfinite(kxx) && isfinite(eta);
-                    for (int z = lane; z < m; z += 32) {
-                        double raw = scale * score[(wide)z * rows + t];
-                        if (related) {
-                            raw = 0.0;
-                            for (int w = 0; w < m; w++) raw += kappa[z * m + w] * (scale * score[(wide)w * rows + t]);
+                    #pragma unroll
+                    for (int k = 0; k < PER; k++) {
+                        const int z = lane + 32 * k;
+                        f[k] = z < m ? scale * score[(wide)z * rows + t] : 0.0;
+                        if (related && z < m) {
+                            f[k] = 0.0;
+                            for (int w = 0; w < m; w++) f[k] += kappa[z * m + w] * (scale * score[(wide)w * rows + t]);
                         }
-                        f[z] = raw;
-                        a[z] = 0.0;
-                        fine = fine && isfinite(raw + b[z]);
+                        s[k] = f[k] + b[k];
+                        fine = fine && isfinite(s[k]);
                     }
-                    __syncwarp();
-                    const int label = (int)y;
                     if (loss < STRUCTURED) {
-                        const double s = f[0] + b[0];
-                        cost_now = value(loss, s, y, theta);
-                        wrong = mistake(loss, s, y, theta);
-                        violation = violated(loss, s, y, theta) ? 1.0 : 0.0;
-                        move = implicit ? prox(loss, shrink * f[0] + b[0], y, theta, cap, kxx + extra)
-                                        : -eta * (slope(loss, s, y, theta) * c);
-                        __syncwarp();
-                        if (lane == 0) a[0] = move;
+                        const double past = __shfl_sync(ALL, f[0], 0), bias = __shfl_sync(ALL, b[0], 0), now = past + bias;
+                        cost_now = value(loss, now, y, theta);
+                        wrong = mistake(loss, now, y, theta);
+                        violation = violated(loss, now, y, theta) ? 1.0 : 0.0;
+                        move = implicit ? prox(loss, shrink * past + bias, y, theta, cap, kxx + extra)
+                                        : -eta * (slope(loss, now, y, theta) * c);
+                        a[0] = lane == 0 ? move : 0.0;
                     } else {
-                        const double own = f[label] + b[label];
-                        double best = -INF, total = 0.0;
+                        const int label = (int)y;
+                        const double own = of_label(s, label);
+                        double best = 0.0, total = 0.0;
                         int rival = -1;
-                        wrong = false;
-                        for (int z = lane; z < m; z += 32) {
-                            const double s = f[z] + b[z];
-                            const double reach = loss == SOFTMAX ? s : theta * (flat ? 1.0 : cost[label * m + z]) + s;
-                            if (z != label) wrong = wrong || s >= own;
-                            if ((z != label || loss == SOFTMAX) && reach > best) { best = reach; rival = z; }
+                        #pragma unroll
+                        for (int k = 0; k < PER; k++) {
+                            const int z = lane + 32 * k;
+                            const bool other = z < m && z != label;
+                            const double apart = flat || !other ? 1.0 : cost[label * m + z];
+                            const double reach = loss == SOFTMAX ? s[k] : theta * apart + s[k];
+                            wrong = wrong || (other && s[k] >= own);
+                            if ((other || (loss == SOFTMAX && z < m)) && (rival < 0 || reach > best)) { best = reach; rival = z; }
                         }
                         wrong = __any_sync(ALL, wrong);
-                        for (int o = 16; o; o >>= 1) {
-                            const double other = __shfl_xor_sync(ALL, best, o);
-                            const int which = __shfl_xor_sync(ALL, rival, o);
-                            if (which >= 0 && (rival < 0 || other > best || (other == best && which < rival))) {
-                                best = other;
-                                rival = which;
-                            }
-                        }
+                        rival = label_of_largest(best, rival);
                         if (loss == SOFTMAX) {
-                            for (int z = lane; z < m; z += 32) total += exp(f[z] + b[z] - best);
+                            best = of_label(s, rival);
+                            #pragma unroll
+                            for (int k = 0; k < PER; k++) { a[k] = lane + 32 * k < m ? exp(s[k] - best) : 0.0; total += a[k]; }
                             for (int o = 16; o; o >>= 1) total += __shfl_xor_sync(ALL, total, o);
                             cost_now = best + log(total) - own;
-                            for (int z = lane; z < m; z += 32)
-                                a[z] = -eta * ((exp(f[z] + b[z] - best) / total - (z == label ? 1.0 : 0.0)) * c);
+                            move = 0.0;
+                            #pragma unroll
+                            for (int k = 0; k < PER; k++) {
+                                a[k] = lane + 32 * k < m ? -eta * ((a[k] / total - (lane + 32 * k == label ? 1.0 : 0.0)) * c) : 0.0;
+                                move = fmax(move, fabs(a[k]));
+                            }
+                            for (int o = 16; o; o >>= 1) move = fmax(move, __shfl_xor_sync(ALL, move, o));
                         } else {
                             const double worst = flat || rival < 0 ? 1.0 : cost[label * m + rival];
-                            cost_now = rival >= 0 ? fmax(0.0, best - own) : 0.0;
+                            const double gap = rival >= 0 ? theta * worst + of_label(s, rival) - own : 0.0;
+                            cost_now = fmax(0.0, gap);
+                            move = 0.0;
                             if (rival >= 0 && implicit) {
+                                #pragma unroll
+                                for (int k = 0; k < PER; k++) s[k] = shrink * f[k] + b[k];
                                 const double* near = kappa + label * m;
                                 const double apart = related ? near[label] + kappa[rival * m + rival] - 2.0 * near[rival] : 2.0;
                                 const double D = kxx * apart + 2.0 * extra;
-                                const double ahead = shrink * f[rival] + b[rival], own_now = shrink * f[label] + b[label];
-                                if (D > 0.0) move = clip((theta * worst + ahead - own_now) / D, 0.0, cap);
-                            } else if (rival >= 0 && best - own > 0.0) {
+                                const double open = theta * worst + of_label(s, rival) - of_label(s, label);
+                                if (D > 0.0) move = clip(open / D, 0.0, cap);
+                            } else if (gap > 0.0) {
                                 move = eta * c;
                                 violation = worst;
                             }
-                            if (lane == 0 && rival >= 0) { a[label] = move; a[rival] = -move; }
+                            #pragma unroll
+                            for (int k = 0; k < PER; k++)
+                                a[k] = lane + 32 * k == label ? move : lane + 32 * k == rival ? -move : 0.0;
                         }
                     }
-                    __syncwarp();
-                    bool stored = false;
-                    for (int z = lane; z < m; z += 32) { fine = fine && fabs(a[z]) < LARGEST; stored = stored || a[z] != 0.0; }
-                    waiting = __any_sync(ALL, stored);
-                    if (!__all_sync(ALL, fine)) {                     // the host raises
+                    waiting = move != 0.0;
+                    if (!__all_sync(ALL, fine && fabs(move) < LARGEST)) {     // the host raises
                         if (lane == 0) num[FAILED] = (double)(first + t + 1);
                         waiting = false;
                         break;
                     }
-                    for (int z = lane; z < m; z += 32) out_scores[at * m + z] = f[z] + b[z];
+                    #pragma unroll
+                    for (int k = 0; k < PER; k++) if (lane + 32 * k < m) out_scores[at * m + lane + 32 * k] = f[k] + b[k];
                     if (lane == 0) { out_loss[at] = cost_now; out_wrong[at] = wrong; }
 
                     // from here on the state changes
@@ -374,7 +418,8 @@ scan(int rows, int room, int m, wide first, wide n_examples, const real* __restr
                         if (loss == EPSILON || loss == HUBER) pull = -pull;
                         theta = fmax(theta + eta * weight * pull, loss == HUBER ? 1e-12 : 0.0);
                     }
-                    if (offset) for (int z = lane; z < m; z += 32) b[z] += implicit ? a[z] / shrink : a[z];
+                    #pragma unroll
+                    for (int k = 0; k < PER; k++) if (offset) b[k] += implicit ? a[k] / shrink : a[k];
                     scale *= shrink;
                     if (!(1e-9 < fabs(scale) && fabs(scale) < 1e9)) {
                         if (lane == 0) board->factor = scale;
@@ -384,15 +429,13 @@ scan(int rows, int room, int m, wide first, wide n_examples, const real* __restr
                 }
                 if (waiting && order != FOLD) {                       // make room for the new term and store it
                     waiting = false;
-                    double size = 0.0;
-                    for (int z = lane; z < m; z += 32) { fresh[z] = a[z] / scale; old[z] = 0.0; size = fmax(size, fabs(fresh[z])); }
-                    for (int o = 16; o; o >>= 1) size = fmax(size, __shfl_xor_sync(ALL, size, o));
+                    const double size = fabs(move / scale);
                     int slot, gone = -1;
                     if (n >= budget) gone = board->next.slot;
                     if (gone >= 0 && smallest && size * (1.0 + 8.0 * EPS) < (double)board->next.mag) slot = -1;
                     else {
                         if (gone >= 0) {
-                            for (int z = lane; z < m; z += 32) { old[z] = next_coef[z]; coef[(wide)z * room + gone] = 0; }
+                            if (!smallest) for (int z = lane; z < m; z += 32) coef[(wide)z * room + gone] = 0;
                             n--;
                             if (!smallest) {
                                 if (lane == 0) { mag[gone] = 0; rank[gone] = FREE; }
@@ -402,15 +445,15 @@ scan(int rows, int room, int m, wide first, wide n_examples, const real* __restr
                         slot = smallest ? (gone >= 0 ? gone : n) : head + n < room ? head + n : head + n - room;
                         n++;
                         used = used > slot + 1 ? used : slot + 1;
-                        for (int z = lane; z < m; z += 32) {
-                            const real rounded = (real)fresh[z];
-                            coef[(wide)z * room + slot] = rounded;
-                            fresh[z] = rounded;
-                        }
                         int many = 0;
-                        for (int z = lane; z - lane < m; z += 32) {
-                            const bool changes = z < m && (fresh[z] != 0.0 || old[z] != 0.0);
+                        #pragma unroll
+                        for (int k = 0; k < PER; k++) {
+                            const int z = lane + 32 * k;
+                            const real rounded = (real)(a[k] / scale);
+                            const double lost = gone >= 0 && z < m ? next_coef[z] : 0.0;
+                            const bool changes = z < m && (rounded != 0 || lost != 0.0);
                             const unsigned mask = __ballot_sync(ALL, changes);
+                            if (z < m) { coef[(wide)z * room + slot] = rounded; fresh[z] = rounded; old[z] = lost; }
                             if (changes) touched[many + __popc(mask & ((1u << lane) - 1))] = z;
                             many += __popc(mask);
                         }
@@ -474,7 +517,8 @@ scan(int rows, int room, int m, wide first, wide n_examples, const real* __restr
     }
 
     if (r == 0) { num[N] = n; num[USED] = used; num[HEAD] = head; num[SCALE] = scale; num[THETA] = theta; }
-    for (int z = r; z < m; z += blockDim.x) num[NUMBERS + z] = b[z];
+    #pragma unroll
+    for (int k = 0; k < PER; k++) if (warp == 0 && lane + 32 * k < m) num[NUMBERS + lane + 32 * k] = b[k];
     if (in_shared & 2)
         for (int i = r; i < room; i += blockDim.x) {
             mags[(wide)l * room + i] = mag[i];

@@ -105,7 +105,7 @@ def cupy() -> Any:
 
 
 @cache
-def module(dtype: np.dtype[Any], loss: int, threads: int, each: int) -> Any:
+def module(dtype: np.dtype[Any], loss: int, threads: int, each: int, labels: int) -> Any:
     """The CUDA code for one type of number and one loss, compiled at first use (CuPy keeps it on disk)."""
     single, about = dtype == np.float32, np.finfo(dtype)
     named = {
@@ -117,7 +117,8 @@ def module(dtype: np.dtype[Any], loss: int, threads: int, each: int) -> Any:
         "LARGEST": repr(float(about.max) * 1e-9),  # as scan.step
         "THE_LOSS": str(loss),
         "THREADS": str(threads),
-        "EACH": str(each),
+        "EACH": str(each),  # examples of a thread
+        "PER": str(labels),  # labels of a lane
     }
     options = ("--std=c++17", "--fmad=false", *(f"-D{name}={value}" for name, value in named.items()))
     return cupy().RawModule(code=CODE, options=options)
@@ -144,7 +145,7 @@ class Group:
         self.kernels = list(dict.fromkeys(learner.kernel for learner in learners))
         loss = LOSSES.index(type(learners[0].loss))
         self.threads = min(rows, THREADS)
-        code = module(self.dtype, loss, self.threads, -(-rows // self.threads))
+        code = module(self.dtype, loss, self.threads, -(-rows // self.threads), -(-self.m // 32))
         self.finish, self.scan, self.settle = (code.get_function(name) for name in ("finish", "scan", "settle"))
         self._share_memory()
 
