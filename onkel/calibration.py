@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from onkel.compiled import compiled
 from onkel.layout import CALL, NOT_FINITE, NUMBERS, TRACE, VECTORS
-from onkel.scan import learn_one
+from onkel.scan import best_one, learn_one
 
 SHARPNESS, INFORMATION, REACH, SPREAD, CENTER, COUNT, CELLS = range(7)
 MEMORY = 0.999  # the temperature forgets over about 1000 examples
@@ -100,13 +100,27 @@ def lower(cells, scores, nu):
 NOTHING, CLASSES, REALS, ALERTS = range(4)
 
 
-@compiled(borrow=True, nogil=False)
-def learn_row(cells, kind, share, loss, kappa, kernel, keep, rule, num, slots, born, gram, x, y, weight, eta):
-    """Learn one example and calibrate on the scores that it had before: the short way in, one call for both."""
+@compiled
+def sound(x):
+    """Whether a row is finite and lies in one piece, which machine code for such rows takes for granted."""
+    good = x.strides[0] == x.itemsize
     for j in range(x.size):
-        if not math.isfinite(x[j]):
-            return NOT_FINITE
-    code = learn_one(loss, kappa, kernel, keep, rule, num, slots, born, gram, x, y, weight, eta)
+        good = good and math.isfinite(x[j])
+    return good
+
+
+@compiled
+def best_row(kappa, kernel, rule, num, slots, x):
+    """The code of the highest score, or NOT_FINITE for a row that is not sound."""
+    return best_one(kappa, kernel, rule, num, slots, x) if sound(x) else NOT_FINITE
+
+
+@compiled(borrow=True, nogil=False)
+def learn_row(cells, kind, share, loss, kappa, kernel, keep, rule, num, slots, born, gram, eta, x, y):
+    """Learn one example and calibrate on the scores that it had before: the short way in, one call for both."""
+    if not sound(x):
+        return NOT_FINITE
+    code = learn_one(loss, kappa, kernel, keep, rule, num, slots, born, gram, x, y, 1.0, eta)
     if code >= 0 and kind != NOTHING:
         end = num.size - CALL
         m = (end - NUMBERS - TRACE) // (VECTORS + 1)

@@ -180,9 +180,8 @@ class KernelClassifier(ClassifierMixin, Stream):
         """Learn one example: x a row of numbers (or an object for a kernel of your own); the fast way in, without scikit-learn."""
         model = self._model
         try:  # as few operations as can be: this is the whole cost beside the loop
-            if x.shape == model.shape and x.strides == model.strides and x.dtype is model.dtype:  # type: ignore[union-attr]
-                if model.take(x, model.code[y], 1.0, model.eta) >= 0:  # type: ignore[union-attr, misc]
-                    return
+            if x.shape == model.shape and x.dtype is model.dtype and model.take(x, model.code[y]) >= 0:  # type: ignore[union-attr, misc]
+                return
         except (AttributeError, KeyError):  # no model yet, x is no array, y is new
             pass
         x = self._row(x)
@@ -196,8 +195,8 @@ class KernelClassifier(ClassifierMixin, Stream):
         """The class of one example; the fast way, without scikit-learn."""
         model = self._model
         try:
-            if x.shape == model.shape and x.strides == model.strides and x.dtype is model.dtype:  # type: ignore[union-attr]
-                return model.classes[model.best(x)]  # type: ignore[union-attr, misc]
+            if x.shape == model.shape and x.dtype is model.dtype and (code := model.best(x)) >= 0:  # type: ignore[union-attr, misc]
+                return model.classes[code]  # type: ignore[union-attr]
         except AttributeError:
             pass
         self._row(x)  # opens the fast way for the next one
@@ -311,7 +310,7 @@ class KernelRegressor(RegressorMixin, Stream):
         model = self._model
         if model is None or not model.fits(x):
             return float(self._fitted().score(self._alone(x))[0])
-        return float(model.learner.score_row(model.state, x))
+        return model.score_row(x)
 
 
 class NoveltyDetector(OutlierMixin, Stream):
@@ -422,7 +421,7 @@ class NoveltyDetector(OutlierMixin, Stream):
         model = self._model
         if model is None or not model.fits(x):
             return float(self._fitted().score(self._alone(x))[0])
-        return float(model.learner.score_row(model.state, x))
+        return model.score_row(x)
 
     def predict_one(self, x: Any) -> int:
         """-1 if the example is novel, else 1."""

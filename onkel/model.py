@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel import calibration, layout, scan
+from onkel import calibration, layout
 from onkel.blocks import Array, is_sparse
 from onkel.compiled import bound
 from onkel.growth import grow_features, grow_labels, keep_newest
@@ -30,7 +30,7 @@ SETTLE = 100  # examples that settle gamma="scale"
 WATCH = 256  # examples learned ahead of the drift detector, then taken back as far as need be
 RECOVERY, SHRINK = 100, 0.03  # after a drift with action "forget": so many steps, in each of which f loses this share
 
-BOUND = ("learner", "take", "best", "eta", "shape", "dtype", "strides")  # what belongs to this process
+BOUND = ("learner", "take", "best", "shape", "dtype")  # what belongs to this process
 KEPT = ("classes", "gamma", "width", "hurry", "cells", "state")  # what a file holds of a model, beside its first examples
 
 
@@ -331,24 +331,42 @@ class Model:
             kind, share = calibration.ALERTS, plan.nu
         like = np.zeros(state.width, state.slots.dtype)
         parts = (state.num, state.slots, state.born, state.gram)
-        head = (self.cells, kind, share, learner.loss, learner._kappa, learner.kernel, math.inf, learner._rule, *parts)
-        self.take = bound(calibration.learn_row, head, (like, 1.0, 1.0, 1.0))
+        head = (
+            self.cells,
+            kind,
+            share,
+            learner.loss,
+            learner._kappa,
+            learner.kernel,
+            math.inf,
+            learner._rule,
+            *parts,
+            learner._eta,
+        )
+        self.take = bound(calibration.learn_row, head, (like, 1.0))
         if plan.task == "classes":
-            self.best = bound(scan.best_one, (learner._kappa, learner.kernel, learner._rule, state.num, state.slots), (like,))
-        self.eta = learner._eta
-        self.shape, self.dtype, self.strides = like.shape, like.dtype, like.strides
+            self.best = bound(
+                calibration.best_row, (learner._kappa, learner.kernel, learner._rule, state.num, state.slots), (like,)
+            )
+        self.shape, self.dtype = like.shape, like.dtype
         return True
 
     def fits(self, x: Any) -> bool:
         """Whether x may take the short way as it is."""
-        return x.__class__ is np.ndarray and x.shape == self.shape and x.dtype is self.dtype and x.strides == self.strides
+        return x.__class__ is np.ndarray and x.shape == self.shape and x.dtype is self.dtype and x.flags.c_contiguous
 
     def learn_row(self, x: Array, y: float) -> None:
         """Learn one row that ``fits``."""
-        if self.take(x, y, 1.0, self.eta) < 0:  # type: ignore[misc]
+        if self.take(x, y) < 0:  # type: ignore[misc]
             raise FloatingPointError(
                 f"x = {x!r:.80} holds NaN or infinity, or takes the model out of the range of finite numbers; nothing was changed"
             )
+
+    def score_row(self, x: Array) -> float:
+        """The score of one row that ``fits``."""
+        if not calibration.sound(x):
+            raise ValueError(f"x holds NaN or infinity: {x!r:.80}; every value must be finite")
+        return float(self.learner.score_row(self.state, x))
 
     def alone(self, y: Any) -> bool:
         """Whether one example can be learned in place: the core changes nothing when it refuses one."""
@@ -388,8 +406,17 @@ def _some(names: list[Any]) -> str:
 
 
 def restored(plan: Plan, parts: dict[str, Any]) -> Model:
-    """A model from its parts, as a file holds them."""
+    """A model from its parts, as a file holds them; what compiled code will trust is compared first."""
     model = Model(plan, parts["declared"])
+    cells = parts["cells"]
+    if (
+        not isinstance(cells, np.ndarray)
+        or (cells.shape, cells.dtype) != (model.cells.shape, model.cells.dtype)
+        or not np.isfinite(cells).all()
+    ):
+        raise ValueError("the calibration of this model is damaged")
+    if not all(type(parts[name]) is int and parts[name] >= 0 for name in ("width", "hurry")):
+        raise ValueError("the counts of this model are damaged")
     for name in KEPT:
         setattr(model, name, parts[name])
     model.first = None if parts["first"] is None else First.of(parts["first"])

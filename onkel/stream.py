@@ -112,7 +112,7 @@ class Stream(BaseEstimator):
 
     def _row(self, x: Any) -> Any:
         """x as the loop wants it, checked, where the model takes single rows; else as it is."""
-        if self._model is None or not self._model.bind():
+        if self._model is None or (self._model.shape is None and not self._model.bind()):
             return x
         return np.ascontiguousarray(self._alone(x)[0], self._model.dtype)
 

@@ -90,7 +90,11 @@ def test_learn_one_of_the_others():
         one.learn_one(x, value)
     assert same(one, block)
     assert np.array_equal(one.predict_interval(X), block.predict_interval(X))
-    assert np.allclose([one.predict_one(x) for x in X], block.predict(X), atol=1e-6)
+    assert np.allclose([one.predict_one(x) for x in X], block.predict(X), atol=1e-12)
+    assert one.predict_one(np.repeat(X[0], 2)[::2]) == one.predict_one(X[0])
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        one.predict_one(X[0] * np.nan)
+    one.learn_one(np.repeat(X[0], 2)[::2], 1.0)
     block, one = NoveltyDetector(budget=24).partial_fit(X), NoveltyDetector(budget=24)
     for x in X:
         one.learn_one(x)
@@ -358,6 +362,8 @@ def test_an_error_changes_nothing(cut):
             model.learn_one(x, label)
     with pytest.raises(ValueError):
         model.partial_fit([[np.nan, 0.0]], ["b"])
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        model.predict_one(X[0] * np.nan)
     with pytest.raises(ValueError):
         model.fit(X[:, :1], y[:-1])
     assert pickle.dumps(model) == before
