@@ -320,8 +320,9 @@ def project(kappa, j, row, r, kxx, rule, num, slots, gram, m, base):
     for i in range(n):
         c[i] = w[i] + move[i]
         s -= k[i] * c[i]
+    own = s
     if j < 0 or s <= 2.0 * exactness * float(kxx):
-        j, own = -1, max(s, 0.0)
+        j = -1
         c[n] = 0.0
     else:
         q = np.empty(n)
@@ -347,9 +348,10 @@ def project(kappa, j, row, r, kxx, rule, num, slots, gram, m, base):
         for i in range(n):
             left[i] = k_j[i] - left[i]
         times(Q, left, n, move)
+        own = float(slots[base + KXX, j])
         for i in range(n):
             c[i] += move[i]
-        own = 1.0 / pivot
+            own -= c[i] * k_j[i]
         c[n] = c[j]
         c[j] = 0.0
     if base > m and rule[REPAIR] != 0.0:  # f = f' + alpha r with f' orthogonal to r

@@ -418,7 +418,6 @@ def test_a_point_that_comes_again_and_again(step, drop, path):
         np.testing.assert_allclose(trace.scores, full.scores, rtol=1e-6)
 
 
-@pytest.mark.xfail(strict=True, reason="the inverse of a singular Gram matrix explodes")
 @pytest.mark.parametrize("step", ["explicit", "implicit"])
 def test_projection_in_a_small_space_loses_nothing(step, rows):
     """A linear kernel in the plane has two dimensions: what is projected on eight other points is all still there."""
