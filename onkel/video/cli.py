@@ -35,6 +35,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--figure", help="write ROC and precision-recall curves to this file")
     group.add_argument("--sheets", help="write a contact sheet of masks per sequence into this folder")
     group.add_argument("--ablate", action="store_true", help="our default with each part taken out, instead of other methods")
+    group.add_argument("--grid", action="store_true", help="AUC of silk and norma over a grid of settings, instead")
     parser.set_defaults(run=run)
 
 
@@ -74,6 +75,10 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.ablate:
         contenders = {name: (lambda o=options: BackgroundSubtractor(median=False, threads=1, **o))
                       for name, options in judge.ablations().items()}
+    if args.grid:
+        contenders = {f"{rule} {name}": (lambda r=rule, o=options: BackgroundSubtractor(r, threads=1, **o))
+                      for name, options in judge.pair_grid().items() for rule in ("silk", "norma")}
+        sequences = [s for s in sequences if any(labels is not None for *_, labels in s.frames())]
     if args.only:
         sequences = [s for s in sequences if s.name in args.only.split(",")]
     if args.methods:
@@ -86,7 +91,8 @@ def evaluate(args: argparse.Namespace) -> int:
     for sequence in sequences:
         every = max(1, sum(1 for _ in sequence.frames()) // 14) if args.sheets else 0
         part = judge.run(sequence, contenders, every)
-        print(judge.ablation_table(part) if args.ablate else judge.table(part), flush=True)
+        show = judge.pair_table if args.grid else judge.ablation_table if args.ablate else judge.table
+        print(show(part), flush=True)
         results += part
         if args.sheets:
             Path(args.sheets).mkdir(parents=True, exist_ok=True)
