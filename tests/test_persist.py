@@ -573,6 +573,52 @@ def test_no_edited_array_leads_the_compiled_loop_astray(draw):
     assert np.isfinite(state.coef).all()
 
 
+@pytest.mark.parametrize("name", ["classifier", "regressor"])
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("cells", np.zeros(1)),
+        ("cells", np.zeros(0)),
+        ("cells", np.full(50, np.nan)),
+        ("cells", np.zeros((5, 5))),
+        ("cells", None),
+        ("width", 10**9),
+        ("width", 0),
+        ("width", "3"),
+        ("gamma", -1.0),
+        ("gamma", "wide"),
+        ("gamma", None),
+        ("hurry", 10**12),
+        ("hurry", -5),
+        ("hurry", "soon"),
+        ("classes", []),
+        ("classes", ["no", "yes", "more"]),
+        ("classes", 3),
+        ("first", {"X": np.zeros((3, 1)), "y": [], "weight": None}),
+        ("declared", 7),
+    ],
+    ids=repr,
+)
+def test_no_edited_part_of_an_estimator_leads_the_compiled_loop_astray(name, part, value):
+    estimator, _ = fitted(ESTIMATORS[name](), 150)
+    header, arrays = estimator._to_file()
+    header["model"] = {**header["model"], part: value}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(estimator), "_to_file", lambda self: (header, arrays))
+        blob = persist.dumps(estimator)
+    try:
+        again = persist.loads(blob)
+    except BadFile:
+        return
+    try:
+        fitted(again, 50)
+    except (ValueError, TypeError, FloatingPointError):
+        return
+    assert np.isfinite(again.state_.coef).all()
+    if hasattr(again, "predict_proba"):
+        assert np.isfinite(again.predict_proba(data(5)[0])).all()
+
+
 def test_an_edited_sparse_store_is_refused():
     rng = np.random.default_rng(0)
     dense = rng.normal(size=(60, 30)) * (rng.random((60, 30)) < 0.2)
