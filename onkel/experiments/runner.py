@@ -165,12 +165,20 @@ def core_code() -> str:
 
 @cache
 def code(file: Path) -> str:
-    """The code of a file without comments and docstrings: rewording something computes nothing again."""
+    """The code of a file without comments, docstrings, and what only tells of the numbers: rewording computes nothing again."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
+    tree.body = [node for node in tree.body if not told(node)]
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:]
     return ast.dump(tree)
+
+
+def told(node: ast.stmt) -> bool:
+    """Does this statement of an experiment's file only list, judge or draw?"""
+    if isinstance(node, ast.FunctionDef):
+        return node.name in ("parts", "claims", "table", "draw")
+    return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "EXPERIMENT"
 
 
 # --- progress -----------------------------------------------------------------------------------------------

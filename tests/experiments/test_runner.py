@@ -89,7 +89,11 @@ def test_seed_size_and_arguments_decide_a_part_the_folder_does_not(tmp_path):
 def test_the_fingerprint_sees_code_but_not_words(tmp_path):
     files = []
     for k, text in enumerate(
-        ('"""One."""\ndef f():\n    """Two."""\n    return 1  # three\n', "def f():\n    return 1\n", "def f():\n    return 2\n")
+        (
+            '"""One."""\ndef f():\n    """Two."""\n    return 1  # three\n\ndef claims(n):\n    return []\n\nEXPERIMENT = 3\n',
+            "def f():\n    return 1\n",
+            "def f():\n    return 2\n",
+        )
     ):
         files.append(tmp_path / f"{k}.py")
         files[-1].write_text(text)
