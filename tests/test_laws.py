@@ -153,7 +153,7 @@ def test_chunking_does_not_matter(model, cuts, seed, direct):
         np.testing.assert_allclose(joined, getattr(trace, name), rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("model", MODELS[::3], ids=str)
+@pytest.mark.parametrize("model", MODELS[::3], ids=[f"model{i}" for i in range(len(MODELS[::3]))])
 def test_one_row_at_a_time_is_the_same(model):
     X, y = stream(KINDS[type(model.loss)])
     y = np.ones(len(X)) if y is None else y
