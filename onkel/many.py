@@ -49,6 +49,8 @@ def learn_many(
             blocks[key] = learner.read(X, state)
         jobs.append((learner, state, blocks[key], learner.targets(y, len(blocks[key]))))
     weight = None if sample_weight is None or not jobs else checked_weights(sample_weight, len(jobs[0][2]))
+    if not jobs:
+        return []
     if backend == "gpu":
         from onkel import gpu
 
