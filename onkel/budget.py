@@ -304,7 +304,7 @@ def project(kappa, j, row, r, kxx, rule, num, slots, gram, m, base):
     n = int(num[N])
     new = min(j, -1)  # not the constant: that would compile everything it is passed to a second time
     K, Q = gram[0], gram[1]
-    exactness = 1e-8 if slots.itemsize == 8 else 1e-4
+    exactness = 1e-8 if slots.itemsize == 8 else 1e-7
     if num[STALE] <= 0.0:
         refresh(num, gram, n, exactness)
     num[STALE] -= 1.0
@@ -321,7 +321,7 @@ def project(kappa, j, row, r, kxx, rule, num, slots, gram, m, base):
         c[i] = w[i] + move[i]
         s -= k[i] * c[i]
     own = s
-    if j < 0 or s <= 2.0 * exactness * float(kxx):
+    if j < 0 or s <= (2e-8 if slots.itemsize == 8 else 1e-6) * float(kxx):
         j = -1
         c[n] = 0.0
     else:

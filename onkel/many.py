@@ -31,7 +31,7 @@ def learn_many(
     >>> import numpy as np, onkel
     >>> X = np.random.default_rng(0).normal(size=(300, 2)); y = np.sign(X[:, 0])
     >>> grid = [onkel.silk(onkel.RBF(sigma), onkel.Hinge(), budget=20) for sigma in (0.5, 1.0, 2.0)]
-    >>> [trace.mistake.sum() < 100 for _, trace in learn_many(grid, X, y)]
+    >>> [bool(trace.mistake.sum() < 100) for _, trace in learn_many(grid, X, y)]
     [True, True, True]
     """
     crew = list(learners)

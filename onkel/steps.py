@@ -33,7 +33,7 @@ class _InvSqrt(NamedTuple):
 class InvSqrt(Value, _InvSqrt):
     """eta / sqrt(t).  [K] Theorem 4
 
-    >>> InvSqrt(0.5)(4)
+    >>> float(InvSqrt(0.5)(4))
     0.25
     """
 

@@ -70,15 +70,16 @@ def test_readme_names_the_commands_that_ci_runs():
     assert (ROOT / ".ci" / "run").read_text().rstrip().endswith("exec ./run test")
 
 
-def test_no_binary_file_but_the_picture():
+def test_no_binary_file_but_the_pictures_of_the_readme():
     """docs/decisions/0003: one picture, and a small one."""
     if not shutil.which("git") or not (ROOT / ".git").exists():
         pytest.skip("needs the git checkout")
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     files = [ROOT / name.decode() for name in listed.split(b"\0") if name]
     binary = {str(f.relative_to(ROOT)) for f in files if f.is_file() and b"\0" in f.read_bytes()[:8000]}
-    assert binary <= {"docs/demo.png"}
-    assert (ROOT / "docs" / "demo.png").stat().st_size < 300_000
+    pictures = {"docs/demo.png", "docs/ilk_fig1.png", "docs/drifting_streams.png"}
+    assert binary <= pictures
+    assert all((ROOT / picture).stat().st_size < 300_000 for picture in pictures)
 
 
 # --- ./run ------------------------------------------------------------------------------------------------------------
