@@ -1,4 +1,5 @@
 """python benchmarks/video.py: frames per second beside OpenCV's subtractors; the same as `onkel bench video`."""
+
 import sys
 from pathlib import Path
 

@@ -83,8 +83,13 @@ CLIPPED = ["hinge", "hinge-0.2", "novelty", "tube"]  # piecewise linear, closed 
 scalar = pytest.mark.parametrize("loss", SCALAR, ids=NAMES)
 labelled = pytest.mark.parametrize(
     "loss",
-    [Structured(Labels.flat(4)), Structured(Labels.tree(TREE), 0.8), Structured(RELATED), Softmax(Labels.flat(4)),
-     Softmax(RELATED)],
+    [
+        Structured(Labels.flat(4)),
+        Structured(Labels.tree(TREE), 0.8),
+        Structured(RELATED),
+        Softmax(Labels.flat(4)),
+        Softmax(RELATED),
+    ],
     ids=["structured", "structured-tree", "structured-related", "softmax", "softmax-related"],
 )
 
@@ -280,9 +285,7 @@ def test_label_slope_and_curve_are_derivatives(loss):
     h = 1e-6
     for g, y, _, _ in vector_cases():
         v, chi = np.random.default_rng(1).normal(size=4), np.empty(4)
-        numeric = [
-            (loss.value(g + h * e, y, loss.theta) - loss.value(g - h * e, y, loss.theta)) / (2 * h) for e in np.eye(4)
-        ]
+        numeric = [(loss.value(g + h * e, y, loss.theta) - loss.value(g - h * e, y, loss.theta)) / (2 * h) for e in np.eye(4)]
         np.testing.assert_allclose(slope_of(loss, g, y), numeric, atol=1e-7)
         loss.curve(g, y, loss.theta, v, chi)
         np.testing.assert_allclose(chi, (slope_of(loss, g + h * v, y) - slope_of(loss, g - h * v, y)) / (2 * h), atol=1e-7)
@@ -306,6 +309,7 @@ def test_exact_label_prox_minimises_over_the_full_span(loss, extra):
             assert ours <= best.fun + 1e-9
             np.testing.assert_allclose(a, -cap * slope_of(loss, z + K @ a, y), atol=1e-12)
         else:  # as a quadratic programme with slack: 1/2 |u|^2 + cap s,  s >= 0, s >= each gap
+
             def gap(v, c, root=root, z=z, y=y):
                 g = z + root @ v[:4]
                 return v[4] - loss.theta * loss.labels.cost[y, c] - g[c] + g[y]

@@ -319,9 +319,7 @@ def test_v_is_the_derivative_of_f_in_log_eta(loss, labels, exact, step):
     """Exactly so with mu = 0 and without decay of the trace."""
     (X, y), h = stream(loss, 30, seed=2), 1e-6
     options = {"mu": 0.0, "decay": 1.0, "lam": 0.2, "C": 1.5, "theta": 0.6, "exact": exact}
-    low, middle, high = (
-        learner(loss, step, labels, BUMPY, eta=0.1 * math.exp(shift), **options) for shift in (-h, 0.0, h)
-    )
+    low, middle, high = (learner(loss, step, labels, BUMPY, eta=0.1 * math.exp(shift), **options) for shift in (-h, 0.0, h))
     for twin in (low, middle, high):
         twin.run(X, y)
     assert low.born == middle.born == high.born

@@ -202,7 +202,11 @@ def test_values_of_numpy_survive(value):
     assert getattr(again, "dtype", None) == getattr(value, "dtype", None)
 
 
-@pytest.mark.parametrize("value", [object(), {1, 2}, onkel, np.zeros(2, [("a", int)]), range(3), np.array([object()])], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "value",
+    [object(), {1, 2}, onkel, np.zeros(2, [("a", int)]), range(3), np.array([object()])],
+    ids=lambda value: type(value).__name__,
+)
 def test_what_would_need_code_is_refused_when_saving(value):
     with pytest.raises(TypeError, match="cannot be saved"):
         persist.dumps((LEARNERS["silk"], LEARNERS["silk"].init()), {"value": value})

@@ -2,6 +2,7 @@
 
 >>> from onkel.video import BackgroundSubtractor
 """
+
 from .subtractor import BackgroundSubtractor
 
 __all__ = ["BackgroundSubtractor"]

@@ -1,4 +1,5 @@
 """python -m onkel.video ...: the same as `onkel video ...`."""
+
 import sys
 
 from .cli import main

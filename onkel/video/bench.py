@@ -1,4 +1,5 @@
 """`onkel bench video`: our frames per second beside MOG2's and KNN's in one run, and the GPU beside its own bandwidth."""
+
 from __future__ import annotations
 
 import argparse
@@ -40,9 +41,11 @@ def cpu_rows(frames_per_round: int = 10, rounds: int = 7) -> list[tuple[str, dic
     for name, (height, width) in SIZES.items():
         frames, out = list(scene(height, width, 60)), np.zeros((height, width), np.uint8)
         contenders: dict[str, Any] = {
-            "silk": BackgroundSubtractor("silk", threads=1), "default": BackgroundSubtractor(threads=1),
+            "silk": BackgroundSubtractor("silk", threads=1),
+            "default": BackgroundSubtractor(threads=1),
             "MOG2": cv2.createBackgroundSubtractorMOG2(detectShadows=False),
-            "KNN": cv2.createBackgroundSubtractorKNN(detectShadows=False)}
+            "KNN": cv2.createBackgroundSubtractorKNN(detectShadows=False),
+        }
         for subtractor in contenders.values():
             for frame in frames:
                 subtractor.apply(frame, out)
@@ -133,9 +136,11 @@ def resident(cp: Any, rule: str, height: int, width: int, bandwidth: float, dist
     learning = device_seconds(cp, lambda: model.step(frames[next(order) % distinct], True), repeat)
     frozen = device_seconds(cp, lambda: model.step(frames[next(order) % distinct], False), repeat)
     read = model.points.nbytes + model.coef.nbytes + 4 * model.total
-    return (f"{1 / learning:8.0f} fps, reads {read / learning / 1e12:.2f} TB/s = {read / learning / bandwidth:.0%} of copy rate; "
-            f"frozen {1 / frozen:.0f} fps = {read / frozen / bandwidth:.0%}; {1 / learning / 30:.0f} cameras at 30 fps; "
-            f"state {subtractor.nbytes / 2**20:.0f} MiB")
+    return (
+        f"{1 / learning:8.0f} fps, reads {read / learning / 1e12:.2f} TB/s = {read / learning / bandwidth:.0%} of copy rate; "
+        f"frozen {1 / frozen:.0f} fps = {read / frozen / bandwidth:.0%}; {1 / learning / 30:.0f} cameras at 30 fps; "
+        f"state {subtractor.nbytes / 2**20:.0f} MiB"
+    )
 
 
 def many_cameras(cp: Any, cameras: int = 16) -> str:
@@ -174,10 +179,12 @@ def streaming(cp: Any) -> list[str]:
         np.copyto(pinned, frame.reshape(-1))
     staging = (time.perf_counter() - begin) / 30
     ready = model.stream_pinned(frames, 120)
-    return [f"silk  3840x2160 from host memory: {1 / whole:.0f} fps, staged into pinned memory ({staging * 1e3:.2f} ms a "
-            f"frame), {1 / ready:.0f} fps from pinned memory",
-            f"      link alone {1 / link:.0f} fps ({link * 1e3:.2f} ms a frame up, {back * 1e3:.2f} ms a mask down): "
-            f"{link / ready:.0%} of the link's rate"]
+    return [
+        f"silk  3840x2160 from host memory: {1 / whole:.0f} fps, staged into pinned memory ({staging * 1e3:.2f} ms a "
+        f"frame), {1 / ready:.0f} fps from pinned memory",
+        f"      link alone {1 / link:.0f} fps ({link * 1e3:.2f} ms a frame up, {back * 1e3:.2f} ms a mask down): "
+        f"{link / ready:.0%} of the link's rate",
+    ]
 
 
 def agreement(frames: int = 80) -> list[str]:
@@ -203,8 +210,11 @@ def bench_video(argv: list[str] | None = None) -> int:
     print("CPU time per frame in ms, one thread, shadows off, medians of interleaved rounds; ratios of frames per second")
     print(f"{'size':10}{'silk':>8}{'default':>9}{'MOG2':>8}{'KNN':>8}   silk/MOG2  silk/KNN  default/MOG2  default/KNN")
     for name, ms in cpu_rows(rounds=args.rounds):
-        print(f"{name:10}{ms['silk']:8.2f}{ms['default']:9.2f}{ms['MOG2']:8.2f}{ms['KNN']:8.2f}   {ms['MOG2'] / ms['silk']:8.2f}x"
-              f"{ms['KNN'] / ms['silk']:9.2f}x{ms['MOG2'] / ms['default']:13.2f}x{ms['KNN'] / ms['default']:12.2f}x", flush=True)
+        print(
+            f"{name:10}{ms['silk']:8.2f}{ms['default']:9.2f}{ms['MOG2']:8.2f}{ms['KNN']:8.2f}   {ms['MOG2'] / ms['silk']:8.2f}x"
+            f"{ms['KNN'] / ms['silk']:9.2f}x{ms['MOG2'] / ms['default']:13.2f}x{ms['KNN'] / ms['default']:12.2f}x",
+            flush=True,
+        )
     for rule, gain in thread_gain():
         print(f"two threads over one, 1280x720, wall clock, {rule}: {gain:.2f}x (meaningful only on an idle machine)")
     try:

@@ -1,4 +1,5 @@
 """`onkel video`: masks, boxes and films from any video, and `onkel video eval`: how good they are."""
+
 from __future__ import annotations
 
 import argparse
@@ -17,8 +18,11 @@ EXAMPLES = """examples
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Attach `video` to the command line."""
-    fill(subparsers.add_parser("video", help="find what moves in a video", epilog=EXAMPLES,
-                               formatter_class=argparse.RawDescriptionHelpFormatter))
+    fill(
+        subparsers.add_parser(
+            "video", help="find what moves in a video", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+    )
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"onkel video: one input at a time, given {args.input} and {args.dir}", file=sys.stderr)
         return 2
     from .film import run as film
+
     return film(args)
 
 
@@ -73,11 +78,16 @@ def evaluate(args: argparse.Namespace) -> int:
         return 2
     contenders = judge.methods()
     if args.ablate:
-        contenders = {name: (lambda o=options: BackgroundSubtractor(median=False, threads=1, **o))
-                      for name, options in judge.ablations().items()}
+        contenders = {
+            name: (lambda o=options: BackgroundSubtractor(median=False, threads=1, **o))
+            for name, options in judge.ablations().items()
+        }
     if args.grid:
-        contenders = {f"{rule} {name}": (lambda r=rule, o=options: BackgroundSubtractor(r, threads=1, **o))
-                      for name, options in judge.pair_grid().items() for rule in ("silk", "norma")}
+        contenders = {
+            f"{rule} {name}": (lambda r=rule, o=options: BackgroundSubtractor(r, threads=1, **o))
+            for name, options in judge.pair_grid().items()
+            for rule in ("silk", "norma")
+        }
         sequences = [s for s in sequences if any(labels is not None for *_, labels in s.frames())]
     if args.only:
         sequences = [s for s in sequences if s.name in args.only.split(",")]

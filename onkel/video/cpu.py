@@ -5,6 +5,7 @@ State of a block of 64 pixels, slots outside and pixels inside so that every inn
 all pixels, so it is ONE scalar for the image: the true coefficient is `scale * coef`, and a pixel that does not update writes
 nothing.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -69,8 +70,27 @@ def load_block(frame, block, x):
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def step(frame, first, last, points, coef, sharpness, scale, shrink, cap, rho, implicit, threshold, learn, scores,
-         mask, x, acc, key, slot_mask):
+def step(
+    frame,
+    first,
+    last,
+    points,
+    coef,
+    sharpness,
+    scale,
+    shrink,
+    cap,
+    rho,
+    implicit,
+    threshold,
+    learn,
+    scores,
+    mask,
+    x,
+    acc,
+    key,
+    slot_mask,
+):
     """Blocks first..last of one frame: scores f = scale * sum_i coef_i 2^(-sharpness |p_i - x|^2), then the update.
 
     f <- shrink f + a k(x, .),   a = clip(rho - shrink f, 0, cap)  (implicit, SILK)   or   cap 1[f < rho]  (explicit, NORMA).
@@ -214,8 +234,27 @@ class Exact:
         implicit = s.rule == "silk"
 
         def work(part: int, first: int, last: int) -> None:
-            step(pixels, first, last, self.points, self.coef, s.sharpness, self.scale, shrink, cap, s.rho, implicit,
-                 threshold, learn, g.score_blocks, g.raw_blocks, g.x[part], g.acc[part], g.low[part], mask)
+            step(
+                pixels,
+                first,
+                last,
+                self.points,
+                self.coef,
+                s.sharpness,
+                self.scale,
+                shrink,
+                cap,
+                s.rho,
+                implicit,
+                threshold,
+                learn,
+                g.score_blocks,
+                g.raw_blocks,
+                g.x[part],
+                g.acc[part],
+                g.low[part],
+                mask,
+            )
 
         g.crew.run(work)
         if s.median:
@@ -225,8 +264,9 @@ class Exact:
         if not learn:
             return
         self.frames += 1
-        self.reach = shrink * self.reach + (min(max(s.rho - shrink * self.reach, 0.0), cap) if implicit
-                                            else cap * (self.reach < s.rho))
+        self.reach = shrink * self.reach + (
+            min(max(s.rho - shrink * self.reach, 0.0), cap) if implicit else cap * (self.reach < s.rho)
+        )
         self.scale *= shrink
         if self.scale < 1e-6:
             self.coef *= np.float32(self.scale)

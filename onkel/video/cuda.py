@@ -2,6 +2,7 @@
 
 Macros set at compile time: SLOTS, CHANNELS, and from `fold.py` SAMPLES, REACH, DARKEST, LIGHTEST, MILD.
 """
+
 EXACT = r"""
 __device__ __forceinline__ float exp2_fast(float z) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(z)); return y; }
 

@@ -1,4 +1,5 @@
 """How good are the masks? Ours and the usual ones on the same frames, in one table and one figure."""
+
 from __future__ import annotations
 
 import time
@@ -109,8 +110,12 @@ class Result:
 def rates(counts: np.ndarray) -> tuple[float, float, float, float]:
     """(precision, recall, F, false-positive rate)."""
     hits, false, missed, quiet = counts
-    return (hits / max(1.0, hits + false), hits / max(1.0, hits + missed), 2 * hits / max(1.0, 2 * hits + false + missed),
-            false / max(1.0, false + quiet))
+    return (
+        hits / max(1.0, hits + false),
+        hits / max(1.0, hits + missed),
+        2 * hits / max(1.0, 2 * hits + false + missed),
+        false / max(1.0, false + quiet),
+    )
 
 
 def run(sequence: Sequence, contenders: dict[str, Callable[[], Any]], sample_every: int = 0) -> list[Result]:
@@ -154,15 +159,18 @@ def run(sequence: Sequence, contenders: dict[str, Callable[[], Any]], sample_eve
 def table(results: Iterable[Result]) -> str:
     """The results as text, one line per method and sequence."""
     rate_heads = f"{'P':>6}{'R':>6}{'F':>6}{'FPR':>7}"
-    head = (f"{'sequence':24}{'method':10}|{rate_heads} |{rate_heads} |{'AUC':>7}{'AP':>6}{'fps':>7}"
-            "   light: peak / frames to recover")
+    head = (
+        f"{'sequence':24}{'method':10}|{rate_heads} |{rate_heads} |{'AUC':>7}{'AP':>6}{'fps':>7}   light: peak / frames to recover"
+    )
     lines = [f"{'':34}| without filter           | with 5x5 median", head, "-" * len(head)]
     for r in results:
+
         def cells(counts: np.ndarray) -> str:
             if not counts.any():
                 return f"{'-':>6}{'-':>6}{'-':>6}{'-':>7}"
             p, c, f, rate = rates(counts)
             return f"{p:6.3f}{c:6.3f}{f:6.3f}{rate:7.4f}"
+
         light = "   ".join(f"{peak:.1%} / {frames}" for peak, frames in r.light())
         curves = f"{r.auc:7.4f}{r.average_precision:6.3f}".replace("   nan", "     -")
         lines.append(f"{r.sequence[:23]:24}{r.method:10}|{cells(r.plain)} |{cells(r.filtered)} |{curves}{r.fps:7.0f}   {light}")
@@ -237,16 +245,21 @@ def ablations() -> dict[str, dict[str, Any]]:
 
 def pair_grid() -> dict[str, dict[str, Any]]:
     """Settings that SILK and truncated NORMA are both run with."""
-    return {f"sigma {sigma:g} C {C:g} lam {lam:g}": {"sigma": sigma, "C": C, "lam": lam}
-            for sigma, C in ((20.0, 0.12), (12.0, 0.12), (20.0, 1.0)) for lam in (0.001, 0.01, 0.03, 0.06)}
+    return {
+        f"sigma {sigma:g} C {C:g} lam {lam:g}": {"sigma": sigma, "C": C, "lam": lam}
+        for sigma, C in ((20.0, 0.12), (12.0, 0.12), (20.0, 1.0))
+        for lam in (0.001, 0.01, 0.03, 0.06)
+    }
 
 
 def pair_table(results: Iterable[Result]) -> str:
     """AUC of SILK and of NORMA at each setting of the grid."""
     found = {r.method: r for r in results}
     sequence = next(iter(found.values())).sequence
-    return "\n".join(f"{sequence[:23]:24}{name:28}silk {found['silk ' + name].auc:.4f}  norma {found['norma ' + name].auc:.4f}"
-                     for name in pair_grid())
+    return "\n".join(
+        f"{sequence[:23]:24}{name:28}silk {found['silk ' + name].auc:.4f}  norma {found['norma ' + name].auc:.4f}"
+        for name in pair_grid()
+    )
 
 
 def ablation_table(results: Iterable[Result]) -> str:

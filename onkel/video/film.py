@@ -1,4 +1,5 @@
 """`onkel video INPUT`: reading, computing and writing at the same time."""
+
 from __future__ import annotations
 
 import argparse
@@ -94,8 +95,12 @@ class Progress:
         if self.quiet or now - self.last < (0.5 if self.live else 10.0):
             return
         fps = (self.count - self.shown) / (now - self.last)
-        print(f"{chr(13) if self.live else ''}frame {number}  {fps:6.1f} fps  foreground {share:6.2%}   ", file=sys.stderr,
-              end="" if self.live else "\n", flush=True)
+        print(
+            f"{chr(13) if self.live else ''}frame {number}  {fps:6.1f} fps  foreground {share:6.2%}   ",
+            file=sys.stderr,
+            end="" if self.live else "\n",
+            flush=True,
+        )
         self.last, self.shown = now, self.count
 
     def end(self) -> None:
@@ -187,12 +192,14 @@ def process(args: argparse.Namespace) -> int:
     """The pipeline; whatever happens, everything written so far is closed properly and --save is honoured."""
     if args.resume:
         import onkel
+
         subtractor = onkel.load(args.resume)
         if not isinstance(subtractor, BackgroundSubtractor):
             raise InputError(f"{args.resume}: holds a {type(subtractor).__name__}, not a video model")
     else:
-        subtractor = BackgroundSubtractor(args.rule, args.budget, args.sigma, threshold=args.threshold, backend=args.backend,
-                                          threads=args.threads)
+        subtractor = BackgroundSubtractor(
+            args.rule, args.budget, args.sigma, threshold=args.threshold, backend=args.backend, threads=args.threads
+        )
     frames = Ahead(selected(read(args.input, args.retries), args))
     film = Film(args.out, rate(args.input) / args.every) if args.out else None
     masks = Masks(args.masks) if args.masks else None
@@ -229,6 +236,7 @@ def process(args: argparse.Namespace) -> int:
     progress.end()
     if args.save and progress.count:
         import onkel
+
         onkel.save(subtractor, args.save)
     for text in dict.fromkeys(map(str, problems)):
         say(text)

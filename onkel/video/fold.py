@@ -6,6 +6,7 @@ twenty insertions did, so the loop runs over the slots in use. Alarms pass two q
 change of light explain them (`explain`), and do their neighbours agree (`settle`, a 5x5 median)? Alarms that fail are false,
 and every false alarm raises that pixel's own bar (`unrest`): a restless pixel must be more novel to count.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -22,8 +23,37 @@ REACH = 2  # and smoothed by medians over 2 REACH + 1 columns, then rows
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def step(frame, first, last, points, coef, used, unrest, previous, sharpness, scale, shrink, cap, shade_cap, slow_cap, rho,
-         near_k, move, rounding, theta, kappa, learn, scores, mask, x, acc, low, near, pull, slot_mask):
+def step(
+    frame,
+    first,
+    last,
+    points,
+    coef,
+    used,
+    unrest,
+    previous,
+    sharpness,
+    scale,
+    shrink,
+    cap,
+    shade_cap,
+    slow_cap,
+    rho,
+    near_k,
+    move,
+    rounding,
+    theta,
+    kappa,
+    learn,
+    scores,
+    mask,
+    x,
+    acc,
+    low,
+    near,
+    pull,
+    slot_mask,
+):
     """Score, raise the raw alarm where f (1 + kappa unrest) < theta, and learn. `previous` is the last settled mask:
     a pixel that was foreground learns with `slow_cap`, one that light could have changed with `shade_cap`, and both leave
     their colours where they are."""
@@ -171,15 +201,18 @@ def light_map(frame, reference, width, height, tiles, across, gain, values):
 def gain_at(gain, y, x, height, width):
     """The light map at a pixel, bilinear between tile centres."""
     rows, cols = gain.shape
-    v = min(max((np.float32(y) + np.float32(0.5)) * np.float32(rows) / np.float32(height) - np.float32(0.5), np.float32(0.0)),
-            np.float32(rows - 1))
-    u = min(max((np.float32(x) + np.float32(0.5)) * np.float32(cols) / np.float32(width) - np.float32(0.5), np.float32(0.0)),
-            np.float32(cols - 1))
+    v = min(
+        max((np.float32(y) + np.float32(0.5)) * np.float32(rows) / np.float32(height) - np.float32(0.5), np.float32(0.0)),
+        np.float32(rows - 1),
+    )
+    u = min(
+        max((np.float32(x) + np.float32(0.5)) * np.float32(cols) / np.float32(width) - np.float32(0.5), np.float32(0.0)),
+        np.float32(cols - 1),
+    )
     i, j = min(np.int64(v), rows - 2), min(np.int64(u), cols - 2)
     v, u = v - np.float32(i), u - np.float32(j)
     one = np.float32(1.0)
-    return ((one - v) * ((one - u) * gain[i, j] + u * gain[i, j + 1])
-            + v * ((one - u) * gain[i + 1, j] + u * gain[i + 1, j + 1]))
+    return (one - v) * ((one - u) * gain[i, j] + u * gain[i, j + 1]) + v * ((one - u) * gain[i + 1, j] + u * gain[i + 1, j + 1])
 
 
 @njit(nogil=True, cache=True)
@@ -372,9 +405,37 @@ class Fold:
         bits, rounding = slot_mask(s.budget), 0.5 if g.dtype == np.uint8 else 0.0
 
         def work(part: int, first: int, last: int) -> None:
-            step(pixels, first, last, self.points, self.coef, self.used, self.unrest, self.previous, s.sharpness, self.scale,
-                 shrink, cap, shade, slow, s.rho, s.fold, s.move, rounding, self.theta, s.unrest / 255.0, learn, g.score_blocks,
-                 g.raw_blocks, g.x[part], g.acc[part], g.low[part], g.near[part], g.pull[part], bits)
+            step(
+                pixels,
+                first,
+                last,
+                self.points,
+                self.coef,
+                self.used,
+                self.unrest,
+                self.previous,
+                s.sharpness,
+                self.scale,
+                shrink,
+                cap,
+                shade,
+                slow,
+                s.rho,
+                s.fold,
+                s.move,
+                rounding,
+                self.theta,
+                s.unrest / 255.0,
+                learn,
+                g.score_blocks,
+                g.raw_blocks,
+                g.x[part],
+                g.acc[part],
+                g.low[part],
+                g.near[part],
+                g.pull[part],
+                bits,
+            )
 
         g.crew.run(work)
         raw = g.image(g.raw_blocks)
@@ -382,12 +443,29 @@ class Fold:
         if s.light:
             light_map(flat, self.reference, g.width, g.height, self.tiles, self.across, self.gain, self.values)
             alarms, before = g.raw_blocks.reshape(-1), self.previous.reshape(-1)
-            explained = explain(flat, self.reference, before, g.width, g.height, self.gain, limit, 0.5, alarms,
-                                alarms.view(np.uint64), before.view(np.uint64), self.alarms, self.explained, self.known)
+            explained = explain(
+                flat,
+                self.reference,
+                before,
+                g.width,
+                g.height,
+                self.gain,
+                limit,
+                0.5,
+                alarms,
+                alarms.view(np.uint64),
+                before.view(np.uint64),
+                self.alarms,
+                self.explained,
+                self.known,
+            )
         if learn and explained:
             coefficient = s.rho / (self.scale * shrink)
-            g.crew.run(lambda part, first, last: learn_now(pixels, first, last, self.points, self.coef, self.used, g.raw_blocks,
-                                                           -s.sharpness, s.fold, coefficient))
+            g.crew.run(
+                lambda part, first, last: learn_now(
+                    pixels, first, last, self.points, self.coef, self.used, g.raw_blocks, -s.sharpness, s.fold, coefficient
+                )
+            )
         lonely, settled = settle(raw, out, g.image(self.unrest), g.height, g.width, 7, learn, g.column)
         if learn:
             g.image(self.previous)[...] = out
@@ -433,8 +511,14 @@ class Fold:
         return strongest(self.points, self.coef, self.grid)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return {"points": self.points, "coef": self.coef, "used": self.used, "unrest": self.unrest, "previous": self.previous,
-                "reference": self.reference}
+        return {
+            "points": self.points,
+            "coef": self.coef,
+            "used": self.used,
+            "unrest": self.unrest,
+            "previous": self.previous,
+            "reference": self.reference,
+        }
 
     def scalars(self) -> dict[str, float]:
         return {"scale": self.scale, "frames": self.frames, "calm_frames": self.calm_frames, "theta": self.theta}

@@ -1,4 +1,5 @@
 """Frames from anywhere: a file, a folder of pictures, a webcam, a network stream that may go away and come back."""
+
 from __future__ import annotations
 
 import sys
@@ -69,8 +70,10 @@ def folder(path: Path) -> Iterator[Frame]:
 
     import cv2
 
-    pictures = sorted((p for p in path.iterdir() if p.suffix.lower() in PICTURES),
-                      key=lambda p: [int(t) if t.isdigit() else t for t in re.split(r"(\d+)", p.name)])
+    pictures = sorted(
+        (p for p in path.iterdir() if p.suffix.lower() in PICTURES),
+        key=lambda p: [int(t) if t.isdigit() else t for t in re.split(r"(\d+)", p.name)],
+    )
     if not pictures:
         raise InputError(f"{path}: no pictures ({', '.join(PICTURES)}) in this folder")
     for number, picture in enumerate(pictures):

@@ -4,6 +4,7 @@ The paper's rules run as ONE fused kernel that is bound by memory, so the state 
 coefficient 16 bits of fixed point, 5 bytes a slot instead of 7. One thread owns four neighbouring pixels; words of four
 pixels are read at a time, and squared distances come from `dp4a` (four products in one instruction).
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
@@ -23,17 +24,27 @@ def cupy() -> Any:
     """CuPy, or an error that says what to do."""
     try:
         import cupy as cp
+
         cp.cuda.runtime.getDeviceCount()
     except Exception as error:
-        raise RuntimeError(f"backend='gpu' needs CuPy and a CUDA device ({error}); install cupy-cuda12x or cupy-cuda13x, or use "
-                           "backend='cpu'") from error
+        raise RuntimeError(
+            f"backend='gpu' needs CuPy and a CUDA device ({error}); install cupy-cuda12x or cupy-cuda13x, or use backend='cpu'"
+        ) from error
     return cp
 
 
 @cache
 def kernels(source: str, slots: int, channels: int) -> Any:
-    flags = ("--std=c++14", f"-DSLOTS={slots}", f"-DCHANNELS={channels}", f"-DSAMPLES={SAMPLES}", f"-DREACH={REACH}",
-             f"-DDARKEST={DARKEST}f", f"-DLIGHTEST={LIGHTEST}f", f"-DMILD={MILD}f")
+    flags = (
+        "--std=c++14",
+        f"-DSLOTS={slots}",
+        f"-DCHANNELS={channels}",
+        f"-DSAMPLES={SAMPLES}",
+        f"-DREACH={REACH}",
+        f"-DDARKEST={DARKEST}f",
+        f"-DLIGHTEST={LIGHTEST}f",
+        f"-DMILD={MILD}f",
+    )
     return cupy().RawModule(code=source, options=flags)
 
 
@@ -101,19 +112,38 @@ class Gpu:
         implicit = s.rule == "silk"
         target = self.raw if s.median else self.out
         self.module.get_function("exact_step")(
-            (-(-groups // 256),), (256,),
-            (frame, self.points, self.coef, self.score if self.keep_scores else np.uint64(0), target, np.int64(groups),
-             f4(-s.sharpness), f4(self.scale * self.unit), f4(self.scale * self.unit * shrink),
-                                                              f4(1.0 / (self.scale * shrink * self.unit)), f4(cap),
-             f4(s.rho), f4(threshold), np.int32(implicit), np.int32(learn)))
+            (-(-groups // 256),),
+            (256,),
+            (
+                frame,
+                self.points,
+                self.coef,
+                self.score if self.keep_scores else np.uint64(0),
+                target,
+                np.int64(groups),
+                f4(-s.sharpness),
+                f4(self.scale * self.unit),
+                f4(self.scale * self.unit * shrink),
+                f4(1.0 / (self.scale * shrink * self.unit)),
+                f4(cap),
+                f4(s.rho),
+                f4(threshold),
+                np.int32(implicit),
+                np.int32(learn),
+            ),
+        )
         if s.median:
-            self.module.get_function("median5")((-(-width // 128), height, cameras), (128,),
-                                                (self.raw, self.out, np.int32(height), np.int32(width), np.int64(self.padded)))
+            self.module.get_function("median5")(
+                (-(-width // 128), height, cameras),
+                (128,),
+                (self.raw, self.out, np.int32(height), np.int32(width), np.int64(self.padded)),
+            )
         if not learn:
             return
         self.frames += 1
-        self.reach = shrink * self.reach + (min(max(s.rho - shrink * self.reach, 0.0), cap) if implicit
-                                            else cap * (self.reach < s.rho))
+        self.reach = shrink * self.reach + (
+            min(max(s.rho - shrink * self.reach, 0.0), cap) if implicit else cap * (self.reach < s.rho)
+        )
         self.scale *= shrink
 
     def _fold(self, frame: Any, learn: bool, forgetting: float | None) -> None:
@@ -133,28 +163,125 @@ class Gpu:
         size = (i4(height), i4(width), i4(rows), i4(cols), i8(self.padded))
         next_scale = self.scale * shrink
         variance = f4(2.0 * s.sigma**2)
-        get("fold_step")((-(-self.total // 256),), (256,), (
-            frame, self.points, self.coef, self.unrest, self.previous, self.control, self.score, self.raw, i8(self.padded),
-            i8(self.total), f4(-s.sharpness), f4(self.scale), f4(shrink), f4(cap), f4(s.slow), f4(SHADES), f4(BOOST), f4(s.rho),
-            f4(s.fold), f4(s.move), f4(s.unrest / 255.0), f4(0.005 * s.rho / next_scale), i4((self.frames + 1) % 64),
-            i8(self.padded // 64), i4(learn)))
-        get("light_map")((cameras,), (256,), (frame, self.reference, self.gain, self.alarms, self.explained, self.known,
-                                              self.counts, *size), shared_mem=8 * rows * cols)
+        get("fold_step")(
+            (-(-self.total // 256),),
+            (256,),
+            (
+                frame,
+                self.points,
+                self.coef,
+                self.unrest,
+                self.previous,
+                self.control,
+                self.score,
+                self.raw,
+                i8(self.padded),
+                i8(self.total),
+                f4(-s.sharpness),
+                f4(self.scale),
+                f4(shrink),
+                f4(cap),
+                f4(s.slow),
+                f4(SHADES),
+                f4(BOOST),
+                f4(s.rho),
+                f4(s.fold),
+                f4(s.move),
+                f4(s.unrest / 255.0),
+                f4(0.005 * s.rho / next_scale),
+                i4((self.frames + 1) % 64),
+                i8(self.padded // 64),
+                i4(learn),
+            ),
+        )
+        get("light_map")(
+            (cameras,),
+            (256,),
+            (frame, self.reference, self.gain, self.alarms, self.explained, self.known, self.counts, *size),
+            shared_mem=8 * rows * cols,
+        )
         if s.light:
-            get("explain")(grid, wide, (frame, self.reference, self.previous, self.gain, self.control, self.raw, self.alarms,
-                                        self.explained, self.known, *size, variance, f4(s.rho)))
-            get("accept")(grid, wide, (frame, self.points, self.coef, self.raw, self.gain, self.alarms, self.explained, self.known,
-                                       self.counts, *size, i8(self.total), f4(-s.sharpness), f4(s.fold), f4(s.rho / next_scale),
-                                       i4(learn)))
-        get("settle")(grid, wide, (frame, self.raw, self.out, self.unrest, self.previous, self.reference, self.control, self.counts,
-                                   i4(height), i4(width), i8(self.padded), variance, f4(s.rho), i4(s.light), i4(7), i4(s.median),
-                                   i4(learn)))
+            get("explain")(
+                grid,
+                wide,
+                (
+                    frame,
+                    self.reference,
+                    self.previous,
+                    self.gain,
+                    self.control,
+                    self.raw,
+                    self.alarms,
+                    self.explained,
+                    self.known,
+                    *size,
+                    variance,
+                    f4(s.rho),
+                ),
+            )
+            get("accept")(
+                grid,
+                wide,
+                (
+                    frame,
+                    self.points,
+                    self.coef,
+                    self.raw,
+                    self.gain,
+                    self.alarms,
+                    self.explained,
+                    self.known,
+                    self.counts,
+                    *size,
+                    i8(self.total),
+                    f4(-s.sharpness),
+                    f4(s.fold),
+                    f4(s.rho / next_scale),
+                    i4(learn),
+                ),
+            )
+        get("settle")(
+            grid,
+            wide,
+            (
+                frame,
+                self.raw,
+                self.out,
+                self.unrest,
+                self.previous,
+                self.reference,
+                self.control,
+                self.counts,
+                i4(height),
+                i4(width),
+                i8(self.padded),
+                variance,
+                f4(s.rho),
+                i4(s.light),
+                i4(7),
+                i4(s.median),
+                i4(learn),
+            ),
+        )
         if not learn:
             return
         low, high = (s.rho * v for v in THETA_RANGE)
-        get("finish")((-(-cameras // 64),), (64,), (
-            self.control, self.counts, i4(cameras), f4(self.pixels), f4(s.nu), f4(low), f4(high),
-            i4(s.threshold is None and s.nu > 0), f4(LIGHT_SHARE), f4(LOST_SHARE)))
+        get("finish")(
+            (-(-cameras // 64),),
+            (64,),
+            (
+                self.control,
+                self.counts,
+                i4(cameras),
+                f4(self.pixels),
+                f4(s.nu),
+                f4(low),
+                f4(high),
+                i4(s.threshold is None and s.nu > 0),
+                f4(LIGHT_SHARE),
+                f4(LOST_SHARE),
+            ),
+        )
         self.frames += 1
         self.scale = next_scale
         if self.scale < 1e-6:

@@ -1,4 +1,5 @@
 """What `onkel video` writes: a film of four panels, masks, boxes."""
+
 from __future__ import annotations
 
 import csv

@@ -1,4 +1,5 @@
 """Test sequences with ground truth: the CDnet folder layout and archives of frames with `gt.npz`."""
+
 from __future__ import annotations
 
 import re

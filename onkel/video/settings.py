@@ -1,4 +1,5 @@
 """The parameters of a background subtractor, checked once."""
+
 from __future__ import annotations
 
 import math
@@ -38,9 +39,22 @@ class Settings(NamedTuple):
         return shrink, shrink * self.C
 
 
-def settle_settings(rule: str, budget: int | None, sigma: float, C: float | None, lam: float | None, threshold: float | None,
-                    rho: float, median: bool | None, fold: float | None, move: float, slow: float | None, light: bool,
-                    unrest: float, nu: float | None) -> Settings:
+def settle_settings(
+    rule: str,
+    budget: int | None,
+    sigma: float,
+    C: float | None,
+    lam: float | None,
+    threshold: float | None,
+    rho: float,
+    median: bool | None,
+    fold: float | None,
+    move: float,
+    slow: float | None,
+    light: bool,
+    unrest: float,
+    nu: float | None,
+) -> Settings:
     """Fill in what depends on the rule and refuse what cannot work."""
     if rule not in RULES:
         raise ValueError(f"rule={rule!r}: choose one of {', '.join(map(repr, RULES))}")
@@ -54,17 +68,34 @@ def settle_settings(rule: str, budget: int | None, sigma: float, C: float | None
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name}={value!r}: must be a positive finite number")
     if not 1e-5 <= lam < 1:
-        raise ValueError(f"lam={lam!r}: the forgetting per frame must lie in [1e-5, 1); a background that never forgets "
-                         "cannot order its colours by age")
+        raise ValueError(
+            f"lam={lam!r}: the forgetting per frame must lie in [1e-5, 1); a background that never forgets "
+            "cannot order its colours by age"
+        )
     if not folding and budget * C < 2 * rho:
-        raise ValueError(f"budget * C = {budget * C:g} is under 2 rho = {2 * rho:g}: f could hardly reach rho, every pixel would "
-                         f"update in every frame; raise C to {2 * rho / budget:g} or the budget to {math.ceil(2 * rho / C)}")
+        raise ValueError(
+            f"budget * C = {budget * C:g} is under 2 rho = {2 * rho:g}: f could hardly reach rho, every pixel would "
+            f"update in every frame; raise C to {2 * rho / budget:g} or the budget to {math.ceil(2 * rho / C)}"
+        )
     if threshold is not None and not 0 < threshold:
         raise ValueError(f"threshold={threshold!r}: a pixel is foreground when f < threshold; give a positive number or None")
     if nu is not None and not 0 < nu < 1:
         raise ValueError(f"nu={nu!r}: the share of lonely alarms to aim at must lie in (0, 1); None keeps the threshold fixed")
     if not folding and threshold is None:
         threshold = 0.5 * rho
-    return Settings(rule, budget, float(sigma), float(C), float(lam), threshold, float(rho),
-                    folding if median is None else bool(median), 2.0 if fold is None else float(fold), float(move),
-                    float(C if slow is None else slow), bool(light), float(unrest), 0.0 if nu is None else float(nu))
+    return Settings(
+        rule,
+        budget,
+        float(sigma),
+        float(C),
+        float(lam),
+        threshold,
+        float(rho),
+        folding if median is None else bool(median),
+        2.0 if fold is None else float(fold),
+        float(move),
+        float(C if slow is None else slow),
+        bool(light),
+        float(unrest),
+        0.0 if nu is None else float(nu),
+    )

@@ -1,4 +1,5 @@
 """BackgroundSubtractor: moving objects from one tiny kernel learner per pixel, in the shape OpenCV users know."""
+
 from __future__ import annotations
 
 import os
@@ -47,11 +48,27 @@ class BackgroundSubtractor:
     (True, dtype('uint8'))
     """
 
-    def __init__(self, rule: str = "fold", budget: int | None = None, sigma: float = 20.0, C: float | None = None,
-                 lam: float | None = None, threshold: float | None = None, *, rho: float = 1.0, median: bool | None = None,
-                 fold: float | None = 0.7, move: float = 0.2, slow: float | None = 0.013, light: bool = True,
-                 unrest: float = 40.0, nu: float | None = 0.002, backend: str = "cpu", cameras: int = 1,
-                 threads: int | None = None):
+    def __init__(
+        self,
+        rule: str = "fold",
+        budget: int | None = None,
+        sigma: float = 20.0,
+        C: float | None = None,
+        lam: float | None = None,
+        threshold: float | None = None,
+        *,
+        rho: float = 1.0,
+        median: bool | None = None,
+        fold: float | None = 0.7,
+        move: float = 0.2,
+        slow: float | None = 0.013,
+        light: bool = True,
+        unrest: float = 40.0,
+        nu: float | None = 0.002,
+        backend: str = "cpu",
+        cameras: int = 1,
+        threads: int | None = None,
+    ):
         self.settings = settle_settings(rule, budget, sigma, C, lam, threshold, rho, median, fold, move, slow, light, unrest, nu)
         if backend not in ("cpu", "gpu"):
             raise ValueError(f"backend={backend!r}: choose 'cpu' or 'gpu'")
@@ -75,8 +92,10 @@ class BackgroundSubtractor:
         if self._shape is None or learningRate == 1:
             self._start(image)
         elif image.shape != self._shape or image.dtype != self._dtype:
-            raise ValueError(f"the frame is {image.shape} {image.dtype}, the model was made for {self._shape} {self._dtype}: "
-                             "resize or convert the frame, or use a new BackgroundSubtractor")
+            raise ValueError(
+                f"the frame is {image.shape} {image.dtype}, the model was made for {self._shape} {self._dtype}: "
+                "resize or convert the frame, or use a new BackgroundSubtractor"
+            )
         frames = self._frames(image)
         out = self._mask if fgmask is None else self._checked(fgmask)
         direct = fgmask is not None and out.flags.c_contiguous
@@ -127,8 +146,10 @@ class BackgroundSubtractor:
 
     def __repr__(self) -> str:
         s = self.settings
-        return (f"BackgroundSubtractor(rule={s.rule!r}, budget={s.budget}, sigma={s.sigma:g}, C={s.C:g}, lam={s.lam:g}, "
-                f"threshold={s.threshold}, backend={self.backend!r}, cameras={self.cameras})")
+        return (
+            f"BackgroundSubtractor(rule={s.rule!r}, budget={s.budget}, sigma={s.sigma:g}, C={s.C:g}, lam={s.lam:g}, "
+            f"threshold={s.threshold}, backend={self.backend!r}, cameras={self.cameras})"
+        )
 
     # --- frames in
 
@@ -144,10 +165,12 @@ class BackgroundSubtractor:
         model: Any
         if self.backend == "gpu":
             from .gpu import Gpu as model  # CuPy is imported only when asked for
+
             self._models = [model(self.settings, self.cameras, height, width, channels, image.dtype)]
         else:
             from .cpu import Exact
             from .fold import Fold
+
             model = Fold if self.settings.rule == "fold" else Exact
             self._models = [model(self.settings, height, width, channels, image.dtype, self.threads) for _ in range(self.cameras)]
         self._shape, self._dtype = image.shape, image.dtype
@@ -173,11 +196,19 @@ class BackgroundSubtractor:
     def _to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(header of plain JSON, arrays): everything needed to go on to the bit."""
         models = self._models
-        header = {"settings": self.settings._asdict(), "backend": self.backend, "cameras": self.cameras,
-                  "shape": list(self._shape) if self._shape else None, "dtype": str(self._dtype) if self._dtype else None,
-                  "scalars": [m.scalars() for m in models]}
-        arrays = {f"{name}{i}": a if isinstance(a, np.ndarray) else a.get()
-                  for i, m in enumerate(models) for name, a in m.arrays().items()}
+        header = {
+            "settings": self.settings._asdict(),
+            "backend": self.backend,
+            "cameras": self.cameras,
+            "shape": list(self._shape) if self._shape else None,
+            "dtype": str(self._dtype) if self._dtype else None,
+            "scalars": [m.scalars() for m in models],
+        }
+        arrays = {
+            f"{name}{i}": a if isinstance(a, np.ndarray) else a.get()
+            for i, m in enumerate(models)
+            for name, a in m.arrays().items()
+        }
         return header, arrays
 
     @classmethod

@@ -1,4 +1,5 @@
 """Small synthetic videos with known masks."""
+
 from __future__ import annotations
 
 import numpy as np

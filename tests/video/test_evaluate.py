@@ -1,4 +1,5 @@
 """The harness: layouts, counting, curves; and the real sequences where they are."""
+
 from __future__ import annotations
 
 import os

@@ -1,4 +1,5 @@
 """`onkel video`: from input to films, masks and boxes, through everything that goes wrong."""
+
 from __future__ import annotations
 
 import csv

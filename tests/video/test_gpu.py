@@ -1,4 +1,5 @@
 """The GPU computes what the CPU computes."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,5 @@
 """The subtractor against slow plain Python, against the core, and on scenes with known masks."""
+
 from __future__ import annotations
 
 import tracemalloc
@@ -57,8 +58,11 @@ def test_a_one_pixel_video_is_the_core_learner(stream, rule):
     if not hasattr(onkel, rule):
         pytest.skip("the core is not there")
     kernel, loss = onkel.RBF(sigma=20.0), onkel.Novelty(1.0)
-    learner = (onkel.silk(kernel, loss, eta=1.0, lam=0.001, C=0.12, budget=20) if rule == "silk"
-               else onkel.norma(kernel, loss, eta=1.0, lam=0.001, C=0.12, budget=20))
+    learner = (
+        onkel.silk(kernel, loss, eta=1.0, lam=0.001, C=0.12, budget=20)
+        if rule == "silk"
+        else onkel.norma(kernel, loss, eta=1.0, lam=0.001, C=0.12, budget=20)
+    )
     _state, trace = learner.learn(learner.init(), stream.astype(float), None)
     subtractor = BackgroundSubtractor(rule, budget=20, threads=1)
     scores = []
@@ -84,8 +88,11 @@ def test_the_default_bears_restless_water():
 
 
 def test_the_default_outlives_a_light_switch():
-    shares = [float((BackgroundSubtractor.apply(s, frame) > 0).mean())
-              for s in [BackgroundSubtractor(threads=1)] for frame, _ in film("switch", objects_from=999)]
+    shares = [
+        float((BackgroundSubtractor.apply(s, frame) > 0).mean())
+        for s in [BackgroundSubtractor(threads=1)]
+        for frame, _ in film("switch", objects_from=999)
+    ]
     assert max(shares) < 0.05
     paper = BackgroundSubtractor("silk", median=True, threads=1)
     assert max(float((paper.apply(frame) > 0).mean()) for frame, _ in film("switch", objects_from=999)) > 0.5
