@@ -282,11 +282,25 @@ def is_direct(k: Any) -> bool:
 
 @compiled(fastmath=VECTOR, melt=True)
 def _squares(slots, first, X, t, n, out, row):
-    """Eight features a pass: out is loaded and stored once for all of them."""
+    """The odd features first, then eight a pass: out is loaded and stored once for all of them."""
     d = X.shape[1]
-    for i in range(n):
-        out[row, i] = 0
-    j = 0
+    j = d % 4
+    p = first
+    if j == 0:
+        for i in range(n):
+            out[row, i] = 0
+    elif j == 1:
+        xa = X[t, 0]
+        for i in range(n):
+            out[row, i] = (slots[p, i] - xa) ** 2
+    elif j == 2:
+        xa, xb = X[t, 0], X[t, 1]
+        for i in range(n):
+            out[row, i] = (slots[p, i] - xa) ** 2 + (slots[p + 1, i] - xb) ** 2
+    else:
+        xa, xb, xc = X[t, 0], X[t, 1], X[t, 2]
+        for i in range(n):
+            out[row, i] = (slots[p, i] - xa) ** 2 + (slots[p + 1, i] - xb) ** 2 + (slots[p + 2, i] - xc) ** 2
     while j + 8 <= d:
         p = first + j
         xa, xb, xc, xd = X[t, j], X[t, j + 1], X[t, j + 2], X[t, j + 3]
@@ -298,16 +312,12 @@ def _squares(slots, first, X, t, n, out, row):
             four = (slots[p + 6, i] - xg) ** 2 + (slots[p + 7, i] - xh) ** 2
             out[row, i] += (one + two) + (three + four)
         j += 8
-    while j + 2 <= d:
-        p = first + j
-        xa, xb = X[t, j], X[t, j + 1]
-        for i in range(n):
-            out[row, i] += (slots[p, i] - xa) ** 2 + (slots[p + 1, i] - xb) ** 2
-        j += 2
     if j < d:
-        xa = X[t, j]
+        p = first + j
+        xa, xb, xc, xd = X[t, j], X[t, j + 1], X[t, j + 2], X[t, j + 3]
         for i in range(n):
-            out[row, i] += (slots[first + j, i] - xa) ** 2
+            low = (slots[p, i] - xa) ** 2 + (slots[p + 1, i] - xb) ** 2
+            out[row, i] += low + ((slots[p + 2, i] - xc) ** 2 + (slots[p + 3, i] - xd) ** 2)
 
 
 @compiled(fastmath=VECTOR, melt=True)

@@ -75,6 +75,9 @@ def dot(a, i, b, j, n):
 @compiled(fastmath=VECTOR, melt=True)
 def sums(K, r, slots, first, n, num, target, m, scale):
     """num[target + z] = scale times the sum of K[r, :n] slots[first + z, :n], for m rows; four at a time share the loads."""
+    if m == 1:
+        num[target] = scale * dot(K, r, slots, first, n)
+        return
     z = 0
     while z + 4 <= m:
         a = b = c = d = slots.dtype.type(0)
