@@ -148,10 +148,10 @@ def strongest(keys, row, born, n):
 @compiled(melt=True)
 def oldest_of(keys, row, key, born, n):
     """Of the slots with that key the oldest: one pass that vectorises, and a slow one only where there are ties."""
-    many, best = 0, 0
+    many, best = np.int32(0), np.int32(0)
     for i in range(n):
-        many += keys[row, i] == key
-        best = max(best, i if keys[row, i] == key else 0)
+        many = np.int32(many + np.int32(keys[row, i] == key))
+        best = max(best, np.int32(i) if keys[row, i] == key else np.int32(0))
     if many > 1:
         for i in range(n):
             if keys[row, i] == key and born[i] < born[best]:

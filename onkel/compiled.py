@@ -51,7 +51,7 @@ def compiled(
     calls so short that letting other threads run would cost more.  ``cache=False`` is for what a user wrote in his session.
     """
     options: dict[str, Any] = {"error_model": "numpy", "fastmath": fastmath, "nogil": nogil, "inline": inline, "forceinline": melt}
-    options["_nrt"] = not borrow  # said in both cases: callees would inherit it otherwise
+    options["_nrt"] = not (borrow or melt)  # said in both cases: callees would inherit it otherwise
     if function is None:
         return lambda f: _cached(f, options) if cache else numba.njit(**options)(f)
     return _cached(function, options) if cache else numba.njit(**options)(function)

@@ -92,6 +92,17 @@ def _one(cls: Any) -> bool:
     return cls is not Structured and cls is not Softmax
 
 
+def outputs(loss, traces):
+    """How many scores: for the losses of one a constant, so that its loops melt away."""
+
+
+@overload(outputs)
+def _outputs(loss, traces):
+    if _one(loss.instance_class):
+        return lambda loss, traces: 1
+    return lambda loss, traces: traces.shape[1] - TRACE
+
+
 def value(loss, num, scores, m, y, theta):
     """Cost of the scores."""
 
@@ -460,7 +471,7 @@ def scan(loss, kappa, kernel, X, inner, own, y, pace, rule, num, slots, born, gr
 
     Later rows see the buffer as it is, in slot order, so any way of cutting the stream into blocks gives the same model.
     """
-    m = traces.shape[1] - TRACE
+    m = outputs(loss, traces)
     base = 2 * m if rule[STEP] == ADAPTIVE or rule[STEP] == ADAPTIVE_IMPLICIT else m
     keys, K = slots.view(integer(slots)), rows_of(kernel, X, slots)
     for t in range(len(X)):
