@@ -13,7 +13,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
 
 from .settings import Settings
 
@@ -24,30 +26,73 @@ _E0, _E1, _E2, _E3, _E4 = (np.float32(c) for c in (0.999999281, 0.693121575, 0.2
 
 
 @njit(inline="always")
-def gauss(distance, steep):
-    """2^(steep * distance) for steep < 0, float32: the integer part of the exponent goes straight into the exponent bits."""
-    d = min(distance, np.float32(-120.0) / steep)
-    m = d * steep + _ROUND
-    r = d * steep - (m - _ROUND)
-    p = _E0 + r * (_E1 + r * (_E2 + r * (_E3 + r * _E4)))
+def bell(sharpness):
+    """What `gauss` needs to know: 2^(-sharpness d) = 2^-n p(d - n / sharpness) with a polynomial p of degree 4."""
+    s = np.float32(-sharpness)
+    return s, np.float32(1.0 / sharpness), _E1 * s, _E2 * s * s, _E3 * s * s * s, _E4 * s * s * s * s
+
+
+@njit(inline="always")
+def gauss(distance, curve):
+    """2^(-sharpness distance) in float32: the integer part of the exponent goes straight into the exponent bits."""
+    steep, unit, c1, c2, c3, c4 = curve
+    m = distance * steep + _ROUND
+    r = distance + (m - _ROUND) * unit
+    p = _E0 + r * (c1 + r * (c2 + r * (c3 + r * c4)))
     bits = np.int32(np.float32(p).view(np.int32) + np.int32(np.float32(m).view(np.int32) << np.int32(23)))
     return np.int32(bits).view(np.float32)
 
 
 @njit(inline="always")
-def distance3(points, block, s, i, x):
-    """|p_s - x|^2 of lane i, three channels."""
-    d0 = np.float32(points[block, s, 0, i]) - x[0, i]
-    d1 = np.float32(points[block, s, 1, i]) - x[1, i]
-    d2 = np.float32(points[block, s, 2, i]) - x[2, i]
-    return d0 * d0 + d1 * d1 + d2 * d2
+def square(kind, p, x):
+    """(p - x)^2 in the type `kind`: exact in uint16 for bytes, where the wrap of a negative difference squares away."""
+    d = kind(kind(p) - x)
+    return kind(d * d)
 
 
 @njit(inline="always")
-def distance1(points, block, s, i, x):
-    """(p_s - x)^2 of lane i, one channel."""
-    d0 = np.float32(points[block, s, 0, i]) - x[0, i]
-    return d0 * d0
+def plus(kind, a, b):
+    """a + b >= 0; in uint16 what does not fit stays at the top."""
+    total = kind(a + b)
+    return total if total >= a else kind(65535)
+
+
+@njit(inline="always")
+def distance3(points, block, s, i, x, far):
+    """min(|p_s - x|^2, far) of lane i, three channels, computed in the type of x."""
+    kind = x.dtype.type
+    d = plus(kind, square(kind, points[block, s, 0, i], x[0, i]), square(kind, points[block, s, 1, i], x[1, i]))
+    return np.float32(min(plus(kind, d, square(kind, points[block, s, 2, i], x[2, i])), far))
+
+
+@njit(inline="always")
+def distance1(points, block, s, i, x, far):
+    """min((p_s - x)^2, far) of lane i, one channel."""
+    return np.float32(min(square(x.dtype.type, points[block, s, 0, i], x[0, i]), far))
+
+
+@intrinsic
+def prefetch(typingctx, address):
+    """Ask for the cache line at an address that will be read and written soon; never a fault, at worst in vain."""
+
+    def lower(context, builder, signature, args):
+        line, i32 = builder.inttoptr(args[0], ir.IntType(8).as_pointer()), ir.IntType(32)
+        ask = ir.FunctionType(ir.VoidType(), [line.type, i32, i32, i32])
+        builder.call(builder.module.declare_intrinsic("llvm.prefetch", [line.type], ask), [line, i32(1), i32(3), i32(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.intp), lower
+
+
+@njit(inline="always")
+def fetch_slots(points, coef, block, slots):
+    """Prefetch the first slots of a block: only some are in use, and hardware does not guess across the gaps."""
+    begin, size = np.int64(points.ctypes.data) + block * points.strides[0], slots * points.strides[1]
+    for line in range(0, size, 64):
+        prefetch(begin + line)
+    begin, size = np.int64(coef.ctypes.data) + block * coef.strides[0], slots * coef.strides[1]
+    for line in range(0, size, 64):
+        prefetch(begin + line)
 
 
 @njit(inline="always")
@@ -58,15 +103,15 @@ def tagged(a, s, slot_mask):
 
 @njit(inline="always")
 def load_block(frame, block, x):
-    """Spread 64 interleaved pixels into the planes x[channel, 64] (float32)."""
+    """Spread 64 interleaved pixels into the planes x[channel, 64]."""
     if frame.shape[2] == 3:
         for i in range(LANES):
-            x[0, i] = np.float32(frame[block, i, 0])
-            x[1, i] = np.float32(frame[block, i, 1])
-            x[2, i] = np.float32(frame[block, i, 2])
+            x[0, i] = frame[block, i, 0]
+            x[1, i] = frame[block, i, 1]
+            x[2, i] = frame[block, i, 2]
     else:
         for i in range(LANES):
-            x[0, i] = np.float32(frame[block, i, 0])
+            x[0, i] = frame[block, i, 0]
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
@@ -77,6 +122,7 @@ def step(
     points,
     coef,
     sharpness,
+    far,
     scale,
     shrink,
     cap,
@@ -89,6 +135,7 @@ def step(
     x,
     acc,
     key,
+    lanes,
     slot_mask,
 ):
     """Blocks first..last of one frame: scores f = scale * sum_i coef_i 2^(-sharpness |p_i - x|^2), then the update.
@@ -98,26 +145,26 @@ def step(
     the oldest. The argmin is one integer min over `bits(coef) with the slot number in the low bits`.
     """
     slots, channels = points.shape[1], points.shape[2]
-    steep = np.float32(-sharpness)
+    curve, zero = bell(sharpness), np.float32(0.0)
     scale32, shrunk = np.float32(scale), np.float32(scale * shrink)
     grow = np.float32(1.0 / (scale * shrink))  # a coefficient born now is stored as a * grow
     rho32, cap32, limit = np.float32(rho), np.float32(cap), np.float32(threshold)
     for block in range(first, last):
         load_block(frame, block, x)
         for i in range(LANES):
-            acc[i] = np.float32(0.0)
+            acc[i] = zero
             key[i] = np.int32(0x7FFFFFFF)
         if channels == 3:
             for s in range(slots):
                 for i in range(LANES):
                     a = coef[block, s, i]
-                    acc[i] += a * gauss(distance3(points, block, s, i, x), steep)
+                    acc[i] += a * gauss(distance3(points, block, s, i, x, far), curve)
                     key[i] = min(key[i], tagged(a, s, slot_mask))
         else:
             for s in range(slots):
                 for i in range(LANES):
                     a = coef[block, s, i]
-                    acc[i] += a * gauss(distance1(points, block, s, i, x), steep)
+                    acc[i] += a * gauss(distance1(points, block, s, i, x, far), curve)
                     key[i] = min(key[i], tagged(a, s, slot_mask))
         for i in range(LANES):
             f = scale32 * acc[i]
@@ -127,18 +174,22 @@ def step(
             continue
         for i in range(LANES):
             if implicit:
-                a = min(max(rho32 - shrunk * acc[i], np.float32(0.0)), cap32) * grow
+                a = min(max(rho32 - shrunk * acc[i], zero), cap32) * grow
             else:
-                a = cap32 * grow if scale32 * acc[i] < rho32 else np.float32(0.0)
+                a = cap32 * grow if scale32 * acc[i] < rho32 else zero
             smallest = np.int32(key[i] & slot_mask).view(np.float32)
-            acc[i] = a if a >= smallest else np.float32(0.0)  # here, in vectors: few lanes are left for the loop below
+            acc[i] = a if a >= smallest else zero
+        count = 0  # few lanes update: list them without a branch, which would be guessed wrong too often
         for i in range(LANES):
-            if acc[i] > np.float32(0.0):
-                s = np.int32(key[i] & ~slot_mask)
-                if acc[i] >= coef[block, s, i]:
-                    coef[block, s, i] = acc[i]
-                    for c in range(channels):
-                        points[block, s, c, i] = frame[block, i, c]
+            lanes[count] = i
+            count += np.int64(acc[i] > zero)
+        for j in range(count):
+            i = np.int64(lanes[j])
+            s = np.int64(key[i] & ~slot_mask)
+            if acc[i] >= coef[block, s, i]:
+                coef[block, s, i] = acc[i]
+                for c in range(channels):
+                    points[block, s, c, i] = frame[block, i, c]
 
 
 @njit(nogil=True, cache=True)
@@ -182,7 +233,7 @@ class Crew:
 class Grid:
     """What every CPU model holds: the frame's pixels in blocks of 64, padded; masks, scores and scratch, allocated once."""
 
-    def __init__(self, height: int, width: int, channels: int, dtype: np.dtype, threads: int):
+    def __init__(self, height: int, width: int, channels: int, dtype: np.dtype, threads: int, sharpness: float):
         self.height, self.width, self.channels, self.dtype = height, width, channels, np.dtype(dtype)
         self.pixels = height * width
         self.blocks = -(-self.pixels // LANES)
@@ -192,7 +243,10 @@ class Grid:
         self.raw_blocks = np.zeros((self.blocks, LANES), np.uint8)
         self.column = np.zeros(width + 4, np.uint8)
         parts = len(self.crew.ranges)
-        self.x = np.zeros((parts, 3, LANES), np.float32)
+        # Bytes are compared in 16 bits, twice as many at a time, unless colours that 16 bits cannot tell apart still have a k
+        narrow = self.dtype == np.uint8 and (channels == 1 or sharpness * 65535 > 24)
+        self.x = np.zeros((parts, 3, LANES), np.uint16 if narrow else np.float32)
+        self.far = self.x.dtype.type(min(120.0 / sharpness, 65535.0 if narrow else np.inf))  # k is nothing from here on
         self.acc, self.pull = np.zeros((2, parts, LANES), np.float32)
         self.low, self.near = np.zeros((2, parts, LANES), np.int32)
 
@@ -218,7 +272,7 @@ class Exact:
 
     def __init__(self, settings: Settings, height: int, width: int, channels: int, dtype: np.dtype, threads: int):
         self.settings = settings
-        self.grid = grid = Grid(height, width, channels, dtype, threads)
+        self.grid = grid = Grid(height, width, channels, dtype, threads, settings.sharpness)
         self.points = np.zeros((grid.blocks, settings.budget, channels, LANES), dtype)
         self.coef = np.zeros((grid.blocks, settings.budget, LANES), np.float32)
         self.scale, self.reach = 1.0, 0.0
@@ -241,6 +295,7 @@ class Exact:
                 self.points,
                 self.coef,
                 s.sharpness,
+                g.far,
                 self.scale,
                 shrink,
                 cap,
@@ -253,6 +308,7 @@ class Exact:
                 g.x[part],
                 g.acc[part],
                 g.low[part],
+                g.near[part],
                 mask,
             )
 

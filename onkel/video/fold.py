@@ -12,13 +12,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from .cpu import LANES, Grid, distance1, distance3, gauss, load_block, slot_mask, strongest, tagged
+from .cpu import LANES, Grid, bell, distance1, distance3, fetch_slots, gauss, load_block, slot_mask, strongest, tagged
 from .settings import Settings
 
 ALARM, SHADE, EXPLAINED = np.uint8(255), np.uint8(254), np.uint8(128)
 SAMPLES = 3  # a tile of the light map is judged by SAMPLES x SAMPLES pixels
 DARKEST, LIGHTEST = np.float32(0.5), np.float32(2.0)  # more than this from one frame to the next is not light
 MILD = np.float32(0.12)  # no object of interest is so little lighter or darker than what is behind it
+AHEAD = 2  # blocks from prefetch to use
 REACH = 2  # and smoothed by medians over 2 REACH + 1 columns, then rows
 
 
@@ -33,6 +34,7 @@ def step(
     unrest,
     previous,
     sharpness,
+    far,
     scale,
     shrink,
     cap,
@@ -59,12 +61,14 @@ def step(
     their colours where they are."""
     budget, channels = points.shape[1], points.shape[2]
     zero, one = np.float32(0.0), np.float32(1.0)
-    steep, scale32, shrunk = np.float32(-sharpness), np.float32(scale), np.float32(scale * shrink)
+    curve, scale32, shrunk = bell(sharpness), np.float32(scale), np.float32(scale * shrink)
     grow = np.float32(1.0 / (scale * shrink))
     rho32, near32 = np.float32(rho), np.float32(near_k)
     cap32, shade32, slow32 = np.float32(cap), np.float32(shade_cap), np.float32(slow_cap)
     move32, half, theta32, kappa32 = np.float32(move), np.float32(rounding), np.float32(theta), np.float32(kappa)
     for block in range(first, last):
+        if block + AHEAD < last:
+            fetch_slots(points, coef, block + AHEAD, np.int64(used[block + AHEAD]))
         load_block(frame, block, x)
         for i in range(LANES):
             acc[i] = zero
@@ -74,14 +78,14 @@ def step(
         if channels == 3:
             for s in range(slots):
                 for i in range(LANES):
-                    a, k = coef[block, s, i], gauss(distance3(points, block, s, i, x), steep)
+                    a, k = coef[block, s, i], gauss(distance3(points, block, s, i, x, far), curve)
                     acc[i] += a * k
                     low[i] = min(low[i], tagged(a, s, slot_mask))
                     near[i] = max(near[i], tagged(k if a > zero else zero, s, slot_mask))
         else:
             for s in range(slots):
                 for i in range(LANES):
-                    a, k = coef[block, s, i], gauss(distance1(points, block, s, i, x), steep)
+                    a, k = coef[block, s, i], gauss(distance1(points, block, s, i, x, far), curve)
                     acc[i] += a * k
                     low[i] = min(low[i], tagged(a, s, slot_mask))
                     near[i] = max(near[i], tagged(k if a > zero else zero, s, slot_mask))
@@ -107,8 +111,8 @@ def step(
                 coef[block, s, i] += acc[i] if near[i] == np.int32(s) else zero
             for c in range(channels):
                 for i in range(LANES):
-                    old = np.float32(points[block, s, c, i])
-                    points[block, s, c, i] = old + (pull[i] if near[i] == np.int32(s) else zero) * (x[c, i] - old) + half
+                    old, pulled = np.float32(points[block, s, c, i]), pull[i] if near[i] == np.int32(s) else zero
+                    points[block, s, c, i] = old + pulled * (np.float32(x[c, i]) - old) + half
         if strangers == 0:
             continue
         for i in range(LANES):
@@ -272,9 +276,10 @@ def explain(frame, reference, previous, width, height, gain, limit, share, mask,
 
 
 @njit(nogil=True, cache=True)
-def learn_now(frame, first, last, points, coef, used, mask, steep, near_k, coefficient):
+def learn_now(frame, first, last, points, coef, used, mask, sharpness, near_k, coefficient):
     """What light explains is background: give every EXPLAINED pixel's colour a full coefficient at once."""
     budget, channels = points.shape[1], points.shape[2]
+    curve, far = bell(sharpness), np.float32(120.0 / sharpness)
     for block in range(first, last):
         wanted = np.int32(0)
         for i in range(LANES):
@@ -295,7 +300,7 @@ def learn_now(frame, first, last, points, coef, used, mask, steep, near_k, coeff
                     for c in range(channels):
                         d = np.float32(points[block, s, c, i]) - np.float32(frame[block, i, c])
                         distance += d * d
-                    k = gauss(distance, np.float32(steep))
+                    k = gauss(min(distance, far), curve)
                     if k > closest:
                         closest, nearest = k, s
             s = weakest
@@ -376,7 +381,7 @@ class Fold:
 
     def __init__(self, settings: Settings, height: int, width: int, channels: int, dtype: np.dtype, threads: int):
         self.settings = settings
-        self.grid = grid = Grid(height, width, channels, dtype, threads)
+        self.grid = grid = Grid(height, width, channels, dtype, threads, settings.sharpness)
         self.points = np.zeros((grid.blocks, settings.budget, channels, LANES), dtype)
         self.coef = np.zeros((grid.blocks, settings.budget, LANES), np.float32)
         self.used = np.ones(grid.blocks, np.uint8 if settings.budget < 256 else np.uint16)
@@ -415,6 +420,7 @@ class Fold:
                 self.unrest,
                 self.previous,
                 s.sharpness,
+                g.far,
                 self.scale,
                 shrink,
                 cap,
@@ -463,7 +469,7 @@ class Fold:
             coefficient = s.rho / (self.scale * shrink)
             g.crew.run(
                 lambda part, first, last: learn_now(
-                    pixels, first, last, self.points, self.coef, self.used, g.raw_blocks, -s.sharpness, s.fold, coefficient
+                    pixels, first, last, self.points, self.coef, self.used, g.raw_blocks, s.sharpness, s.fold, coefficient
                 )
             )
         lonely, settled = settle(raw, out, g.image(self.unrest), g.height, g.width, 7, learn, g.column)

@@ -52,6 +52,17 @@ def test_every_pixel_follows_the_printed_rule(stream, rule, dtype, channels):
     np.testing.assert_allclose(scores, expected, atol=2e-4)
 
 
+@pytest.mark.parametrize("sigma", [3.0, 43.0, 46.0, 150.0])
+def test_every_width_of_the_kernel_follows_the_printed_rule(sigma):
+    """Distances of bytes saturate in 16 bits, and are computed in floats where that would show: on either side of the border."""
+    frames = np.random.default_rng(7).integers(0, 256, (120, 1, 1, 3), dtype=np.uint8)
+    subtractor, scores = BackgroundSubtractor("silk", sigma=sigma, threads=1), []
+    for frame in frames:
+        subtractor.apply(frame)
+        scores.append(subtractor.scores.item())
+    np.testing.assert_allclose(scores, plain_pixel(frames[:, 0, 0], "silk", sigma=sigma), atol=2e-4)
+
+
 @pytest.mark.parametrize("rule", ["silk", "norma"])
 def test_a_one_pixel_video_is_the_core_learner(stream, rule):
     onkel = pytest.importorskip("onkel")
