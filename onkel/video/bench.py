@@ -121,12 +121,16 @@ def gpu_report() -> list[str]:
 
 
 def resident(cp: Any, rule: str, height: int, width: int, bandwidth: float, distinct: int = 24) -> str:
-    """Frames that already lie on the device, `distinct` ones in turn; traffic counts what must be READ, not the updates."""
+    """Frames that already lie on the device, `distinct` ones in turn, one at a time.
+
+    Traffic counts state and frame read and mask written; for silk also, as "all", a sector of 32 bytes written for every pixel
+    that learned, counted after the timing.
+    """
     subtractor = BackgroundSubtractor(rule, backend="gpu")
     subtractor.apply(np.zeros((height, width, 3), np.uint8))
     model = subtractor._models[0]
     model.keep_scores = False
-    frames = [cp.zeros_like(model.frame) for _ in range(distinct)]
+    frames = [cp.zeros((1, model.padded, 3), cp.uint8) for _ in range(distinct)]
     for slot, frame in zip(frames, scene(height, width, distinct, 8), strict=True):
         slot[:, : model.pixels] = cp.asarray(frame).reshape(1, model.pixels, -1)
     for i in range(2 * distinct):
@@ -135,11 +139,16 @@ def resident(cp: Any, rule: str, height: int, width: int, bandwidth: float, dist
     repeat = 96 if height < 2000 else 48
     learning = device_seconds(cp, lambda: model.step(frames[next(order) % distinct], True), repeat)
     frozen = device_seconds(cp, lambda: model.step(frames[next(order) % distinct], False), repeat)
-    read = model.points.nbytes + model.coef.nbytes + 4 * model.total
+    read = subtractor.nbytes + 4 * model.total
+    share = f"{read / learning / bandwidth:.1%} of copy rate"
+    if rule == "silk":
+        before = model.state.copy()
+        model.step(frames[next(order) % distinct], True)
+        written = 32 * int((before != model.state).any(axis=2).sum())
+        share += f" by reads, {(read + written) / learning / bandwidth:.1%} with the writes ({written / model.total:.1f} B a pixel)"
     return (
-        f"{1 / learning:8.0f} fps, reads {read / learning / 1e12:.2f} TB/s = {read / learning / bandwidth:.0%} of copy rate; "
-        f"frozen {1 / frozen:.0f} fps = {read / frozen / bandwidth:.0%}; {1 / learning / 30:.0f} cameras at 30 fps; "
-        f"state {subtractor.nbytes / 2**20:.0f} MiB"
+        f"{1 / learning:8.0f} fps = {share}; frozen {1 / frozen:.0f} fps = {read / frozen / bandwidth:.1%}; "
+        f"{1 / learning / 30:.0f} cameras at 30 fps; state {subtractor.nbytes / 2**20:.0f} MiB"
     )
 
 
@@ -151,40 +160,59 @@ def many_cameras(cp: Any, cameras: int = 16) -> str:
         many.apply(np.stack([clips[c % 2][t] for c in range(cameras)]))
     model = many._models[0]
     model.keep_scores = False
-    seconds = device_seconds(cp, lambda: model.step(model.frame, True), 40)
+    seconds = device_seconds(cp, lambda: model.step(model.lanes[0].frame, True), 40)
     return f"silk  {cameras} cameras of 1920x1080 in one object: {cameras / seconds:.0f} frames/s together"
 
 
-def streaming(cp: Any) -> list[str]:
-    """4K frames from host memory through pinned buffers, against the bare link."""
+def streaming(cp: Any, count: int = 120) -> list[str]:
+    """4K frames from host memory, against the bare link and the bare copy into pinned memory."""
+    from .gpu import copy, pinned
+
     height, width = GPU_SIZES["3840x2160"]
     frames = list(scene(height, width, 10, 3))
-    subtractor = BackgroundSubtractor("silk", backend="gpu")
-    subtractor.apply(frames[0])
+    in_place = [pinned(frame.shape) for frame in frames]
+    for target, frame in zip(in_place, frames, strict=True):
+        target[...] = frame
+    subtractor, out = BackgroundSubtractor("silk", backend="gpu"), np.zeros((height, width), np.uint8)
+    subtractor.apply(frames[0], out)
     model = subtractor._models[0]
     model.keep_scores = False
-    pinned = np.frombuffer(cp.cuda.alloc_pinned_memory(frames[0].nbytes), np.uint8, frames[0].nbytes)
     device = cp.zeros(frames[0].nbytes, cp.uint8)
-    link = device_seconds(cp, lambda: device.set(pinned), 20)
-    back = device_seconds(cp, lambda: device[: height * width].get(out=pinned[: height * width]), 20)
-    order = [frames[i % 10] for i in range(120)]
-    for _ in model.stream(order[:12]):
-        pass
-    begin = time.perf_counter()
-    for _ in model.stream(order):
-        pass
-    whole = (time.perf_counter() - begin) / len(order)
-    begin = time.perf_counter()
-    for frame in order[:30]:
-        np.copyto(pinned, frame.reshape(-1))
-    staging = (time.perf_counter() - begin) / 30
-    ready = model.stream_pinned(frames, 120)
-    return [
-        f"silk  3840x2160 from host memory: {1 / whole:.0f} fps, staged into pinned memory ({staging * 1e3:.2f} ms a "
-        f"frame), {1 / ready:.0f} fps from pinned memory",
-        f"      link alone {1 / link:.0f} fps ({link * 1e3:.2f} ms a frame up, {back * 1e3:.2f} ms a mask down): "
-        f"{link / ready:.0%} of the link's rate",
+    link = device_seconds(cp, lambda: device.set(in_place[0].reshape(-1)), 20)
+    back = device_seconds(cp, lambda: device[: height * width].get(out=in_place[0].reshape(-1)[: height * width]), 20)
+
+    def seconds(work: Callable[[list[np.ndarray]], Any], images: list[np.ndarray]) -> float:
+        order = [images[i % len(images)] for i in range(count)]
+        work(order[:12])
+        rounds = []
+        for _ in range(3):
+            begin = time.perf_counter()
+            work(order)
+            rounds.append((time.perf_counter() - begin) / count)
+        return float(np.median(rounds))
+
+    def staged(images: list[np.ndarray]) -> None:
+        for image in images:
+            copy(in_place[0], image)
+
+    def applied(images: list[np.ndarray]) -> None:
+        for image in images:
+            subtractor.apply(image, out)
+
+    def streamed(images: list[np.ndarray]) -> None:
+        for _ in model.stream(images):
+            pass
+
+    staging = seconds(staged, frames)
+    lines = [
+        f"silk  3840x2160 from the host: link alone {1 / link:.0f} fps ({link * 1e3:.2f} ms a frame up, {back * 1e3:.2f} ms a mask "
+        f"down), copy into pinned memory alone {1 / staging:.0f} fps"
     ]
+    for what, work in (("apply", applied), ("stream", streamed)):
+        for where, images in (("ordinary", frames), ("pinned", in_place)):
+            took = seconds(work, images)
+            lines.append(f"      {what:6} {where:8} arrays {1 / took:6.0f} fps = {link / took:.0%} of the link's rate")
+    return lines
 
 
 def agreement(frames: int = 80) -> list[str]:

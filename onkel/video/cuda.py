@@ -1,79 +1,156 @@
-"""CUDA C of the GPU backend. EXACT: the paper's rules, one fused kernel. FOLD: the default, the twin of `fold.py`.
+"""CUDA C of the GPU backend. EXACT: the paper's rules, one fused kernel, for packed `uint8` frames; EXACT_FLOAT for `float32`.
+FOLD: the default, the twin of `fold.py`.
 
-Macros set at compile time: SLOTS, CHANNELS, and from `fold.py` SAMPLES, REACH, DARKEST, LIGHTEST, MILD.
+Macros set at compile time: SLOTS, CHANNELS, FLOATS (the frames' type), and from `fold.py` SAMPLES, REACH, DARKEST, LIGHTEST, MILD.
 """
 
 EXACT = r"""
+// A slot is a colour and a coefficient of 12 bits. Sectors of 32 bytes, the unit of memory traffic, hold PER slots of ONE pixel:
+// state[sector][pixel][8 words]. A pixel that learns then writes one sector, whichever slot it takes.
+#if CHANNELS == 3
+#define PER 7   // words 0..6: a colour and the upper 8 bits of its coefficient; word 7: the lower 4 bits of all seven
+#else
+#define PER 10  // words 0..4: two coefficients each; words 5..7: a colour in every byte
+#endif
+#define SECTORS ((SLOTS + PER - 1) / PER)
+#define TOP 4095u
+#define ONE 0x3f800000u    // the float 1; a coefficient u goes into the digits behind it: 1 + u / 4096, no conversion needed
+#define WHOLE 0x4b000000u  // the float 2^23; added to an integer below 2^23 it makes the float 2^23 + that integer
+typedef unsigned long long wide;
+
+struct Sector { unsigned w[8]; };
+
+__device__ __forceinline__ Sector load(const unsigned* at)
+{
+    Sector v;
+    *(uint4*)v.w = ((const uint4*)at)[0];
+    *(uint4*)(v.w + 4) = ((const uint4*)at)[1];
+    return v;
+}
+
+__device__ __forceinline__ unsigned moved(unsigned v, int left) { return left >= 0 ? v << left : v >> -left; }
+
+__device__ __forceinline__ unsigned colour(const Sector& v, int j)
+{
+    return CHANNELS == 3 ? v.w[j] & 0xffffff : v.w[5 + (j >> 2)] >> 8 * (j & 3) & 255;
+}
+
+__device__ __forceinline__ unsigned behind_one(const Sector& v, int j)   // bits of the float 1 + u / 4096
+{
+    if (CHANNELS == 3) return ONE | v.w[j] >> 9 & 0x7f8000 | moved(v.w[7], 11 - 4 * j) & 0x7800;
+    return ONE | (j & 1 ? v.w[j >> 1] >> 5 : v.w[j >> 1] << 11) & 0x7ff800;
+}
+
+// `last` is word 7 of the sector as it stands
+__device__ __forceinline__ void store(unsigned* at, int j, unsigned x, unsigned u, unsigned last)
+{
+    if (CHANNELS == 3) {
+        at[j] = x | u >> 4 << 24;
+        at[7] = last & ~(15u << 4 * j) | (u & 15) << 4 * j;
+    } else {
+        ((unsigned short*)at)[j] = (unsigned short)u;
+        ((unsigned char*)at)[20 + j] = (unsigned char)x;
+    }
+}
+
 __device__ __forceinline__ float exp2_fast(float z) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(z)); return y; }
 
-// the colours of four pixels, one per word, out of the words that hold their bytes one after the other
-__device__ __forceinline__ void unpack(const unsigned (&w)[CHANNELS], unsigned* p)
+// pixels first .. first + count of `total`; unit is the worth of a coefficient of 4096
+extern "C" __global__ __launch_bounds__(256)
+void exact_step(const unsigned char* __restrict__ frame, unsigned* __restrict__ state, float* __restrict__ scores,
+                unsigned char* __restrict__ mask, wide first, wide count, wide total, float steep, float unit, float shrunk_unit,
+                float grow, float cap, float rho, float threshold, int implicit, int learn)
 {
-#if CHANNELS == 3
-    p[0] = w[0] & 0xffffff; p[1] = __funnelshift_r(w[0], w[1], 24) & 0xffffff;
-    p[2] = __funnelshift_r(w[1], w[2], 16) & 0xffffff; p[3] = w[2] >> 8;
-#else
-    p[0] = w[0] & 255; p[1] = w[0] >> 8 & 255; p[2] = w[0] >> 16 & 255; p[3] = w[0] >> 24;
-#endif
-}
-
-extern "C" __global__ __launch_bounds__(256, 1)  // one resident block at least: registers for five slots in flight
-void exact_step(const unsigned* __restrict__ frame, unsigned* __restrict__ points, uint2* __restrict__ coef,
-                float* __restrict__ scores, unsigned* __restrict__ mask, long long groups, float steep, float unit,
-                float shrunk_unit, float grow, float cap, float rho, float threshold, int implicit, int learn)
-{
-    long long g = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-    if (g >= groups) return;
-    unsigned x[4], xx[4], key[4], seen[CHANNELS];
-    float acc[4];
+    wide p = blockIdx.x * (wide)blockDim.x + threadIdx.x;
+    if (p >= count) return;
+    p += first;
+    unsigned x = frame[CHANNELS * p], key = ~0u, last = 0;
+    if (CHANNELS == 3) x |= frame[CHANNELS * p + 1] << 8 | frame[CHANNELS * p + 2] << 16;
+    const float no_distance = -8388608.f * steep;
+    float sum = 0.f;
+#pragma unroll 4
+    for (int k = 0; k < SECTORS; k++) {
+        const Sector v = load(state + (k * total + p) * 8);
+        const unsigned before = key;
 #pragma unroll
-    for (int j = 0; j < CHANNELS; j++) seen[j] = frame[CHANNELS * g + j];
-    unpack(seen, x);
-#pragma unroll
-    for (int i = 0; i < 4; i++) { xx[i] = __dp4a(x[i], x[i], 0u); key[i] = 0xffffffffu; acc[i] = 0.f; }
-#pragma unroll 5
-    for (int s = 0; s < SLOTS; s++) {
-        unsigned w[CHANNELS], p[4];
-#pragma unroll
-        for (int j = 0; j < CHANNELS; j++) w[j] = points[((long long)CHANNELS * s + j) * groups + g];
-        uint2 c = coef[(long long)s * groups + g];
-        unpack(w, p);
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            unsigned both = i < 2 ? c.x : c.y, u = i & 1 ? both >> 16 : both & 0xffff;
-            unsigned d = __dp4a(p[i], p[i], xx[i]) - 2u * __dp4a(p[i], x[i], 0u);   // |p|^2 + |x|^2 - 2 p.x
-            acc[i] += (float)u * exp2_fast((float)d * steep);
-            key[i] = min(key[i], u << 8 | s);
+        for (int j = 0; j < PER; j++) if (k * PER + j < SLOTS) {
+            const unsigned c = behind_one(v, j), gap = __vabsdiffu4(colour(v, j), x), d = __dp4a(gap, gap, WHOLE);
+            sum = fmaf(__uint_as_float(c) - 1.f, exp2_fast(fmaf(__uint_as_float(d), steep, no_distance)), sum);
+            key = min(key, c | k * PER + j);   // its lowest 11 bits are free
         }
+        last = key != before ? v.w[7] : last;
     }
-    unsigned m = 0;
-#pragma unroll
-    for (int i = 0; i < 4; i++) m |= (unit * acc[i] < threshold ? 255u : 0u) << (8 * i);
-    mask[g] = m;
-    if (scores) ((float4*)scores)[g] = make_float4(unit * acc[0], unit * acc[1], unit * acc[2], unit * acc[3]);
+    mask[p] = unit * sum < threshold ? 255 : 0;
+    if (scores) scores[p] = unit * sum;
     if (!learn) return;
-    unsigned char* bytes = (unsigned char*)points;
-    unsigned short* halves = (unsigned short*)coef;
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        float a = implicit ? fminf(fmaxf(rho - shrunk_unit * acc[i], 0.f), cap) : (unit * acc[i] < rho ? cap : 0.f);
-        unsigned u = min(__float2uint_rn(a * grow), 65535u), s = key[i] & 255;
-        if (u == 0 || u < key[i] >> 8) continue;
-        halves[(s * groups + g) * 4 + i] = (unsigned short)u;
-#pragma unroll
-        for (int c = 0; c < CHANNELS; c++) {
-            int b = CHANNELS * i + c;
-            bytes[(((long long)CHANNELS * s + (b >> 2)) * groups + g) * 4 + (b & 3)] = (unsigned char)(x[i] >> (8 * c));
-        }
-    }
+    const float a = implicit ? fminf(fmaxf(rho - shrunk_unit * sum, 0.f), cap) : (unit * sum < rho ? cap : 0.f);
+    const unsigned u = min(__float2uint_rn(a * grow), TOP), s = key & 255, k = s / PER;
+    if (u > 0 && u >= (key >> 11 & TOP)) store(state + (k * total + p) * 8, s - k * PER, x, u, last);
 }
 
-extern "C" __global__ void rescale(unsigned short* coef, long long n, float factor)
+extern "C" __global__ void rescale(unsigned* state, wide sectors, float factor)
 {
-    for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < n; i += (long long)gridDim.x * blockDim.x)
-        coef[i] = (unsigned short)__float2uint_rn(coef[i] * factor);
+    wide i = blockIdx.x * (wide)blockDim.x + threadIdx.x;
+    if (i >= sectors) return;
+    Sector v = load(state + 8 * i);
+    for (int j = 0; j < PER; j++) {
+        const unsigned u = __float2uint_rn(4096.f * (__uint_as_float(behind_one(v, j)) - 1.f) * factor);
+        store(v.w, j, colour(v, j), u, v.w[7]);
+    }
+    ((uint4*)state)[2 * i] = *(uint4*)v.w;
+    ((uint4*)state)[2 * i + 1] = *(uint4*)(v.w + 4);
 }
 
+extern "C" __global__ void strongest(const unsigned* state, unsigned char* out, wide total)
+{
+    wide p = blockIdx.x * (wide)blockDim.x + threadIdx.x;
+    if (p >= total) return;
+    unsigned most = 0, best = 0;
+    for (int k = 0; k < SECTORS; k++) {
+        const Sector v = load(state + (k * total + p) * 8);
+#pragma unroll
+        for (int j = 0; j < PER; j++)
+            if (k * PER + j < SLOTS && behind_one(v, j) > most) { most = behind_one(v, j); best = colour(v, j); }
+    }
+    for (int c = 0; c < CHANNELS; c++) out[CHANNELS * p + c] = (unsigned char)(best >> 8 * c);
+}
+
+"""
+
+EXACT_FLOAT = r"""
+typedef unsigned long long wide;
+
+// state[slot][channels, then the coefficient][pixel]; the arguments of EXACT
+extern "C" __global__ void exact_step(const float* frame, float* state, float* scores, unsigned char* mask, wide first, wide count,
+                                      wide total, float steep, float unit, float shrunk_unit, float grow, float cap, float rho,
+                                      float threshold, int implicit, int learn)
+{
+    wide p = blockIdx.x * (wide)blockDim.x + threadIdx.x;
+    if (p >= count) return;
+    p += first;
+    state += p;
+    float x[CHANNELS], sum = 0.f, least = 3e38f;
+    int weakest = 0;
+    for (int c = 0; c < CHANNELS; c++) x[c] = frame[CHANNELS * p + c];
+#pragma unroll 4
+    for (int s = 0; s < SLOTS; s++) {
+        const float* slot = state + s * (CHANNELS + 1) * total;
+        float a = slot[CHANNELS * total], d = 0.f;
+        for (int c = 0; c < CHANNELS; c++) { float t = slot[c * total] - x[c]; d += t * t; }
+        sum += a * exp2f(fmaxf(d * steep, -120.f));
+        if (a < least) { least = a; weakest = s; }
+    }
+    mask[p] = unit * sum < threshold ? 255 : 0;
+    if (scores) scores[p] = unit * sum;
+    float a = grow * (implicit ? fminf(fmaxf(rho - shrunk_unit * sum, 0.f), cap) : (unit * sum < rho ? cap : 0.f));
+    if (!learn || a <= 0.f || a < least) return;
+    float* slot = state + weakest * (CHANNELS + 1) * total;
+    slot[CHANNELS * total] = a;
+    for (int c = 0; c < CHANNELS; c++) slot[c * total] = x[c];
+}
+"""
+
+MEDIAN = r"""
 extern "C" __global__ void median5(const unsigned char* raw, unsigned char* out, int height, int width, long long padded)
 {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y, camera = blockIdx.z;
@@ -87,9 +164,17 @@ extern "C" __global__ void median5(const unsigned char* raw, unsigned char* out,
 """
 
 FOLD = r"""
+#if FLOATS
+typedef float pixel;
+#define ROUNDING 0.f
+#else
+typedef unsigned char pixel;
+#define ROUNDING 0.5f
+#endif
+
 // per camera: control = {theta, frames since the start or the last change of light}; counts = {lonely, settled, explained}
 extern "C" __global__ __launch_bounds__(256)
-void fold_step(const unsigned char* frame, unsigned char* points, float* coef, const unsigned char* unrest,
+void fold_step(const pixel* frame, pixel* points, float* coef, const unsigned char* unrest,
                const unsigned char* previous, const float* control, float* scores, unsigned char* raw, long long padded,
                long long total, float steep, float scale, float shrink, float cap, float slow, float shades, float boost, float rho,
                float near_k, float move, float kappa, float floor_, int turn, long long blocks, int learn)
@@ -122,13 +207,13 @@ void fold_step(const unsigned char* frame, unsigned char* points, float* coef, c
     if (best > near_k) {
         coef[nearest * total + p] += a;
         if (calm) for (int c = 0; c < CHANNELS; c++) {
-            unsigned char* q = points + (nearest * CHANNELS + c) * total + p;
-            *q = (unsigned char)(*q + move * (x[c] - *q) + 0.5f);
+            pixel* q = points + (nearest * CHANNELS + c) * total + p;
+            *q = (pixel)(*q + move * (x[c] - *q) + ROUNDING);
         }
     } else if (a > 0.f) {
         if (a >= weak) {
             coef[weakest * total + p] = a;
-            for (int c = 0; c < CHANNELS; c++) points[(weakest * CHANNELS + c) * total + p] = (unsigned char)x[c];
+            for (int c = 0; c < CHANNELS; c++) points[(weakest * CHANNELS + c) * total + p] = (pixel)x[c];
         } else coef[weakest * total + p] -= a;
     }
     long long block = (p % padded) / 64;
@@ -136,14 +221,14 @@ void fold_step(const unsigned char* frame, unsigned char* points, float* coef, c
         for (int s = 0; s < SLOTS; s++) if (coef[s * total + p] < floor_) coef[s * total + p] = 0.f;
 }
 
-__device__ float bright(const unsigned char* v) { float t = 8.f; for (int c = 0; c < CHANNELS; c++) t += v[c]; return t; }
+__device__ float bright(const pixel* v) { float t = 8.f; for (int c = 0; c < CHANNELS; c++) t += v[c]; return t; }
 __device__ float middle(float* v, int n)
 {
     for (int i = 1; i < n; i++) { float t = v[i]; int j = i; while (j > 0 && v[j - 1] > t) { v[j] = v[j - 1]; j--; } v[j] = t; }
     return v[n / 2];
 }
 
-extern "C" __global__ void light_map(const unsigned char* frame, const unsigned char* reference, float* gain, int* alarms,
+extern "C" __global__ void light_map(const pixel* frame, const pixel* reference, float* gain, int* alarms,
                                      int* explained, int* known, int* counts, int height, int width, int rows, int cols,
                                      long long padded)
 {
@@ -178,7 +263,7 @@ extern "C" __global__ void light_map(const unsigned char* frame, const unsigned 
 }
 
 // how far a pixel is from the reference once its colour is divided by g
-__device__ float unlike(const unsigned char* now, const unsigned char* then, float g)
+__device__ float unlike(const pixel* now, const pixel* then, float g)
 {
     float d = 0.f;
     for (int c = 0; c < CHANNELS; c++) { float t = (now[c] + 4.f) / g - 4.f - then[c]; d += t * t; }
@@ -186,7 +271,7 @@ __device__ float unlike(const unsigned char* now, const unsigned char* then, flo
 }
 __device__ float limit(float theta, float rho, float twice_variance) { return twice_variance * -logf(fminf(theta / rho, 0.99f)); }
 
-extern "C" __global__ void explain(const unsigned char* frame, const unsigned char* reference, const unsigned char* previous,
+extern "C" __global__ void explain(const pixel* frame, const pixel* reference, const unsigned char* previous,
                                    const float* gain, const float* control, unsigned char* raw, int* alarms, int* explained,
                                    int* known, int height, int width, int rows, int cols, long long padded,
                                    float twice_variance, float rho)
@@ -212,7 +297,7 @@ extern "C" __global__ void explain(const unsigned char* frame, const unsigned ch
     }
 }
 
-extern "C" __global__ void accept(const unsigned char* frame, unsigned char* points, float* coef, unsigned char* raw,
+extern "C" __global__ void accept(const pixel* frame, pixel* points, float* coef, unsigned char* raw,
                                   const float* gain, const int* alarms, const int* explained, const int* known, int* counts,
                                   int height, int width, int rows, int cols, long long padded, long long total, float steep,
                                   float near_k, float coefficient, int learn)
@@ -250,8 +335,8 @@ extern "C" __global__ void accept(const unsigned char* frame, unsigned char* poi
     for (int c = 0; c < CHANNELS; c++) points[(s * CHANNELS + c) * total + p] = frame[p * CHANNELS + c];
 }
 
-extern "C" __global__ void settle(const unsigned char* frame, const unsigned char* raw, unsigned char* out, unsigned char* unrest,
-                                  unsigned char* previous, unsigned char* reference, const float* control, int* counts, int height,
+extern "C" __global__ void settle(const pixel* frame, const unsigned char* raw, unsigned char* out, unsigned char* unrest,
+                                  unsigned char* previous, pixel* reference, const float* control, int* counts, int height,
                                   int width, long long padded, float twice_variance, float rho, int light, int lonely, int median,
                                   int learn)
 {
@@ -270,8 +355,8 @@ extern "C" __global__ void settle(const unsigned char* frame, const unsigned cha
         if (learn) {
             int u = unrest[p];
             unrest[p] = (unsigned char)(lone || r == 128 ? u + ((270 - u) >> 4) : u - ((u + 15) >> 4));
-            const unsigned char* now = frame + p * CHANNELS;
-            unsigned char* then = reference + p * CHANNELS;
+            const pixel* now = frame + p * CHANNELS;
+            pixel* then = reference + p * CHANNELS;
             if (settled) {
                 float g = bright(now) / bright(then), most = light ? limit(control[2 * camera], rho, twice_variance) : 0.f;
                 previous[p] = g > DARKEST && g < LIGHTEST && unlike(now, then, g) < most ? 254 : 255;

@@ -1,8 +1,8 @@
 """The same rules on a GPU, with CuPy; CUDA C compiled on first use. Nothing here is imported unless backend="gpu".
 
-The paper's rules run as ONE fused kernel that is bound by memory, so the state is packed: a colour takes 3 bytes, a
-coefficient 16 bits of fixed point, 5 bytes a slot instead of 7. One thread owns four neighbouring pixels; words of four
-pixels are read at a time, and squared distances come from `dp4a` (four products in one instruction).
+The paper's rules run as ONE fused kernel that is bound by memory, so the state of `uint8` frames is packed: a colour takes 3
+bytes, a coefficient 12 bits, and seven slots of a pixel share a sector of 32 bytes (see `cuda.py`). Host frames go through
+pinned memory, filled by all cores; upload, kernel and download overlap, band by band or frame by frame.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
+import numba
 import numpy as np
 
-from .cuda import EXACT, FOLD
+from .cuda import EXACT, EXACT_FLOAT, FOLD, MEDIAN
 from .fold import BOOST, DARKEST, LIGHT_SHARE, LIGHTEST, LOST_SHARE, MILD, REACH, ROWS, SAMPLES, SHADES, THETA_RANGE
 from .settings import Settings
 
-RANGE = 4.0  # a stored coefficient may grow to this multiple of the cap before all are scaled back
+RANGE = 2.0  # a packed coefficient may grow to this multiple of the cap before all are scaled back
+PINNED, UP, DOWN = 1, 1, 2  # cudaMemoryTypeHost, cudaMemcpyHostToDevice and back
+BAND = 6 << 20  # bytes of a frame that go to the card at a time; the kernel starts on the first ones
 
 
 def cupy() -> Any:
@@ -34,48 +37,84 @@ def cupy() -> Any:
 
 
 @cache
-def kernels(source: str, slots: int, channels: int) -> Any:
-    flags = (
-        "--std=c++14",
-        f"-DSLOTS={slots}",
-        f"-DCHANNELS={channels}",
-        f"-DSAMPLES={SAMPLES}",
-        f"-DREACH={REACH}",
-        f"-DDARKEST={DARKEST}f",
-        f"-DLIGHTEST={LIGHTEST}f",
-        f"-DMILD={MILD}f",
-    )
-    return cupy().RawModule(code=source, options=flags)
+def kernels(source: str, slots: int, channels: int, dtype: np.dtype) -> Any:
+    named = {
+        "SLOTS": slots,
+        "CHANNELS": channels,
+        "FLOATS": int(dtype == np.float32),
+        "SAMPLES": SAMPLES,
+        "REACH": REACH,
+        "DARKEST": f"{DARKEST}f",
+        "LIGHTEST": f"{LIGHTEST}f",
+        "MILD": f"{MILD}f",
+    }
+    return cupy().RawModule(code=source, options=("--std=c++14", *(f"-D{name}={value}" for name, value in named.items())))
+
+
+def pinned(shape: tuple[int, ...], dtype: Any = np.uint8) -> np.ndarray:
+    """An array in pinned memory. Frames that lie in such arrays go to the card without another copy on the host."""
+    dtype = np.dtype(dtype)
+    size = int(np.prod(shape)) * dtype.itemsize
+    return np.frombuffer(cupy().cuda.alloc_pinned_memory(size), np.uint8, size).view(dtype).reshape(shape)
+
+
+@numba.njit(parallel=True, nogil=True, cache=True)
+def _copy_in_parts(target, source, parts):
+    for i in numba.prange(parts):
+        first, last = target.size * i // parts, target.size * (i + 1) // parts
+        target[first:last] = source[first:last]
+
+
+@cache
+def _many_copy() -> bool:
+    """Whether several threads may copy: some of Numba's thread pools end the program when two threads call them at once."""
+    if numba.get_num_threads() < 2:
+        return False
+    _copy_in_parts(np.zeros(2, np.uint8), np.zeros(2, np.uint8), 2)
+    return numba.threading_layer() in ("omp", "tbb")
+
+
+def copy(target: np.ndarray, source: np.ndarray) -> None:
+    """Contiguous arrays of equal size, by all cores when they are large."""
+    if target.nbytes > 1 << 20 and _many_copy():
+        _copy_in_parts(target.reshape(-1), source.reshape(-1), numba.get_num_threads())
+    else:
+        np.copyto(target.reshape(-1), source.reshape(-1))
 
 
 class Gpu:
-    """One model for all cameras; frames are (cameras, height, width, channels) uint8, on the host or on the device."""
+    """One model for all cameras; frames are (cameras, height, width, channels), on the host or on the device."""
 
     def __init__(self, settings: Settings, cameras: int, height: int, width: int, channels: int, dtype: np.dtype):
-        if np.dtype(dtype) != np.uint8:
-            raise ValueError(f"backend='gpu' takes uint8 frames, given {dtype}: convert them, or use backend='cpu'")
         self.cp = cp = cupy()
-        self.settings, self.shape = settings, (cameras, height, width, channels)
+        self.settings, self.shape, self.dtype = settings, (cameras, height, width, channels), np.dtype(dtype)
         self.pixels = height * width
         self.padded = -(-self.pixels // 64) * 64  # of one camera
         self.total = cameras * self.padded
-        self.frame = cp.zeros((cameras, self.padded, channels), cp.uint8)
         self.raw, self.out = cp.zeros((2, cameras, self.padded), cp.uint8)
         self.score = cp.zeros((cameras, self.padded), cp.float32)
         self.keep_scores = True
         self.scale, self.frames, self.reach = 1.0, 0, 0.0
+        self.lanes: list[Lane] = []
         budget = settings.budget
         self.folding = settings.rule == "fold"
-        self.module = kernels(EXACT, budget, channels)
-        self.points = cp.zeros((budget, channels, self.total), cp.uint8)
+        self.packed = not self.folding and self.dtype == np.uint8
+        self.by_pixel = not self.folding and not settings.median  # no pixel looks at its neighbours
+        source = FOLD if self.folding else (EXACT if self.packed else EXACT_FLOAT) + MEDIAN
+        self.kernel = cache(kernels(source, budget, channels, self.dtype).get_function)
         if not self.folding:
-            self.coef = cp.zeros((budget, self.total), cp.uint16)
-            self.unit = RANGE * settings.C / 65535.0
+            per_sector = 7 if channels == 3 else 10
+            self.state = (
+                cp.zeros((-(-budget // per_sector), self.total, 8), cp.uint32)
+                if self.packed
+                else cp.zeros((budget, channels + 1, self.total), cp.float32)
+            )
+            self.unit = RANGE * settings.C / 4095.0 if self.packed else 1.0
             return
-        self.fold_module = kernels(FOLD, budget, channels)
+        self.points = cp.zeros((budget, channels, self.total), self.dtype)
         self.coef = cp.zeros((budget, self.total), cp.float32)
         self.unrest, self.previous = cp.zeros((2, cameras, self.padded), cp.uint8)
-        self.reference = cp.zeros_like(self.frame)
+        self.reference = cp.zeros((cameras, self.padded, channels), self.dtype)
         rows = max(2, min(ROWS, height // SAMPLES))
         self.tiles = rows, max(2, min(round(rows * width / height), width // SAMPLES))
         self.gain = cp.zeros((cameras, *self.tiles), cp.float32)
@@ -84,79 +123,108 @@ class Gpu:
         theta = 0.6 * settings.rho if settings.threshold is None else settings.threshold
         self.control = cp.tile(cp.array([theta, 0.0], cp.float32), (cameras, 1))
 
-    def apply(self, frames: Any, out: np.ndarray, learn: bool, forgetting: float | None) -> None:
+    def apply(self, frames: np.ndarray, out: np.ndarray, learn: bool, forgetting: float | None) -> None:
         """Host frames in, host masks out, waiting for both."""
-        cameras, _, _, channels = self.shape
-        flat = frames.reshape(cameras, self.pixels, channels)
-        self.frame[:, : self.pixels] = flat if isinstance(flat, self.cp.ndarray) else self.cp.asarray(flat)
-        self.step(self.frame, learn, forgetting)
-        out[...] = self.cp.asnumpy(self.out[:, : self.pixels]).reshape(out.shape)
+        lane = self._lanes(1)[0]
+        lane.send(frames, learn, forgetting, bands=max(1, min(4, frames.nbytes // BAND)))
+        copy(out, lane.finished())
 
-    def step(self, frame: Any, learn: bool, forgetting: float | None = None) -> Any:
-        """One frame of every camera, already on the device as (cameras, padded, channels); the masks stay there too."""
-        if self.folding:
-            self._fold(frame, learn, forgetting)
-        else:
-            self._exact(frame, learn, forgetting)
-        return self.out
+    def stream(self, frames: Iterable[np.ndarray], depth: int = 3) -> Iterator[np.ndarray]:
+        """Masks of many host frames, with upload, kernel and download overlapped.
 
-    def _exact(self, frame: Any, learn: bool, forgetting: float | None) -> None:
-        s, f4 = self.settings, np.float32
+        A yielded mask is a view that stays valid until `depth` - 1 more masks have been taken. Frames are copied before the
+        next one is asked for, but those in `pinned` arrays are read in place: leave such a frame alone until its mask is out.
+        """
+        lanes = self._lanes(depth)
+        waiting: list[Lane] = []
+        for i, image in enumerate(frames):
+            if len(waiting) == depth:
+                yield self._mask(waiting.pop(0))
+            lanes[i % depth].send(np.ascontiguousarray(image, self.dtype), True, None)
+            waiting.append(lanes[i % depth])
+        for lane in waiting:
+            yield self._mask(lane)
+
+    def _lanes(self, count: int) -> list[Lane]:
+        if not self.lanes:
+            self.streams = [self.cp.cuda.Stream(non_blocking=True) for _ in range(3)]
+            self.cp.cuda.Device().synchronize()  # what the constructor queued elsewhere
+        self.lanes += [Lane(self) for _ in range(count - len(self.lanes))]
+        return self.lanes[:count]
+
+    def _mask(self, lane: Lane) -> np.ndarray:
         cameras, height, width, _ = self.shape
-        shrink, cap = s.step(forgetting)
-        if learn and self.scale * shrink * RANGE < 1.0:  # the next coefficient would no longer fit its 16 bits
-            self.module.get_function("rescale")((2048,), (256,), (self.coef, np.int64(self.coef.size), f4(self.scale)))
-            self.scale = 1.0
-        groups = self.total // 4
-        threshold = s.threshold * min(1.0, self.reach / s.rho)
-        implicit = s.rule == "silk"
-        target = self.raw if s.median else self.out
-        self.module.get_function("exact_step")(
-            (-(-groups // 256),),
-            (256,),
-            (
-                frame,
-                self.points,
-                self.coef,
-                self.score if self.keep_scores else np.uint64(0),
-                target,
-                np.int64(groups),
-                f4(-s.sharpness),
-                f4(self.scale * self.unit),
-                f4(self.scale * self.unit * shrink),
-                f4(1.0 / (self.scale * shrink * self.unit)),
-                f4(cap),
-                f4(s.rho),
-                f4(threshold),
-                np.int32(implicit),
-                np.int32(learn),
-            ),
-        )
-        if s.median:
-            self.module.get_function("median5")(
+        masks = lane.finished().reshape(cameras, height, width)
+        return masks[0] if cameras == 1 else masks
+
+    def step(self, frame: Any, learn: bool, forgetting: float | None = None, out: Any = None) -> Any:
+        """One frame of every camera, already on the device as (cameras, padded, channels); the masks stay there too."""
+        out = self.out if out is None else out
+        if self.folding:
+            self._fold(frame, out, learn, forgetting)
+            return out
+        numbers = self.begin(learn, forgetting)
+        self.pixels_step(frame, self.raw if self.settings.median else out, 0, self.total, numbers)
+        if self.settings.median:
+            cameras, height, width, _ = self.shape
+            self.kernel("median5")(
                 (-(-width // 128), height, cameras),
                 (128,),
-                (self.raw, self.out, np.int32(height), np.int32(width), np.int64(self.padded)),
+                (self.raw, out, np.int32(height), np.int32(width), np.int64(self.padded)),
             )
-        if not learn:
-            return
-        self.frames += 1
-        self.reach = shrink * self.reach + (
-            min(max(s.rho - shrink * self.reach, 0.0), cap) if implicit else cap * (self.reach < s.rho)
-        )
-        self.scale *= shrink
+        return out
 
-    def _fold(self, frame: Any, learn: bool, forgetting: float | None) -> None:
+    def begin(self, learn: bool, forgetting: float | None) -> tuple[Any, ...]:
+        """The numbers that the kernel of the paper's rules needs for the next frame; the decay moves on."""
+        s, f4 = self.settings, np.float32
+        shrink, cap = s.step(forgetting)
+        implicit = s.rule == "silk"
+        if learn and self.packed and self.scale * shrink * RANGE < 1.0:  # the next coefficient would not fit its 12 bits
+            factor = self.scale if implicit or shrink * RANGE >= 1.0 else self.scale * shrink
+            sectors = self.state.size // 8
+            self.kernel("rescale")((-(-sectors // 256),), (256,), (self.state, np.uint64(sectors), f4(factor)))
+            self.scale /= factor
+        elif learn and self.scale < 1e-6:
+            self.state[:, -1] *= f4(self.scale)
+            self.scale = 1.0
+        worth = self.scale * self.unit * (4096.0 if self.packed else 1.0)
+        threshold = s.threshold * min(1.0, self.reach / s.rho)
+        numbers = (
+            f4(-s.sharpness),
+            f4(worth),
+            f4(worth * shrink),
+            f4(1.0 / (self.scale * shrink * self.unit)),
+            f4(cap),
+            f4(s.rho),
+            f4(threshold),
+            np.int32(implicit),
+            np.int32(learn),
+        )
+        if learn:
+            self.frames += 1
+            self.reach = shrink * self.reach + (
+                min(max(s.rho - shrink * self.reach, 0.0), cap) if implicit else cap * (self.reach < s.rho)
+            )
+            self.scale *= shrink
+        return numbers
+
+    def pixels_step(self, frame: Any, out: Any, first: int, count: int, numbers: tuple[Any, ...]) -> None:
+        """The paper's rules for some of the pixels."""
+        score = self.score if self.keep_scores else np.uint64(0)
+        span = (np.uint64(first), np.uint64(count), np.uint64(self.total))
+        self.kernel("exact_step")((-(-count // 256),), (256,), (frame, self.state, score, out, *span, *numbers))
+
+    def _fold(self, frame: Any, out: Any, learn: bool, forgetting: float | None) -> None:
         s, f4, i4, i8 = self.settings, np.float32, np.int32, np.int64
         cameras, height, width, channels = self.shape
         if self.frames == 0:
-            self.out[...] = 0
+            out[...] = 0
             if learn:
                 self.points[0] = frame.transpose(2, 0, 1).reshape(channels, self.total)
                 self.coef[0], self.score[...], self.reference[...], self.frames = s.rho, s.rho, frame, 1
                 self.control[:, 1] = 1.0
             return
-        get = self.fold_module.get_function
+        get = self.kernel
         shrink, cap = s.step(forgetting)
         rows, cols = self.tiles
         grid, wide = (-(-width // 128), height, cameras), (128,)
@@ -246,7 +314,7 @@ class Gpu:
             (
                 frame,
                 self.raw,
-                self.out,
+                out,
                 self.unrest,
                 self.previous,
                 self.reference,
@@ -288,61 +356,23 @@ class Gpu:
             self.coef *= f4(self.scale)
             self.scale = 1.0
 
-    def stream(self, frames: Iterable[np.ndarray], depth: int = 3) -> Iterator[np.ndarray]:
-        """Masks of many host frames, with upload, kernel and download overlapped through pinned buffers.
-
-        A yielded mask is a view that stays valid until `depth` - 1 more masks have been taken.
-        """
-        cp, (cameras, _, _, channels) = self.cp, self.shape
-        up, work, down = (cp.cuda.Stream(non_blocking=True) for _ in range(3))
-        lanes = [Lane(self) for _ in range(depth)]
-        waiting: list[Lane] = []
-        for i, image in enumerate(frames):
-            lane = lanes[i % depth]
-            if len(waiting) == depth:
-                yield waiting.pop(0).finished()
-            lane.host_frame[:, : self.pixels] = np.asarray(image, np.uint8).reshape(cameras, self.pixels, channels)
-            lane.send(up, work, down)
-            waiting.append(lane)
-        for lane in waiting:
-            yield lane.finished()
-
-    def stream_pinned(self, frames: list[np.ndarray], count: int, depth: int = 3) -> float:
-        """Seconds per frame when the frames already lie in pinned memory (a capture card's buffers): no staging copy."""
-        from time import perf_counter
-
-        up, work, down = (self.cp.cuda.Stream(non_blocking=True) for _ in range(3))
-        lanes = [Lane(self) for _ in range(depth)]
-        for lane, frame in zip(lanes, frames, strict=False):
-            lane.host_frame[:, : self.pixels] = frame.reshape(self.shape[0], self.pixels, -1)
-        self.cp.cuda.Device().synchronize()
-        begin = perf_counter()
-        for i in range(count):
-            lane = lanes[i % depth]
-            if lane.used:
-                lane.downloaded.synchronize()
-            lane.send(up, work, down)
-        self.cp.cuda.Device().synchronize()
-        return (perf_counter() - begin) / count
-
     def scores(self) -> np.ndarray:
         cameras, height, width, _ = self.shape
         return self.cp.asnumpy(self.score[:, : self.pixels]).reshape(cameras, height, width)
 
     def background(self) -> np.ndarray:
         cp, (cameras, _, _, channels) = self.cp, self.shape
-        if self.folding:
-            points, coef = self.points, self.coef
-        else:  # words of four pixels back to single ones
-            words = self.points.reshape(self.settings.budget, channels, self.total // 4, 4)
-            points = words.transpose(0, 2, 1, 3).reshape(self.settings.budget, self.total, channels).transpose(0, 2, 1)
-            coef = self.coef
-        best = coef.argmax(0)
-        colours = cp.take_along_axis(points, best[None, None, :], 0)[0].T.reshape(cameras, self.padded, channels)
+        if self.packed:
+            colours = cp.empty((cameras, self.padded, channels), cp.uint8)
+            self.kernel("strongest")((-(-self.total // 256),), (256,), (self.state, colours, np.uint64(self.total)))
+        else:
+            points, coef = (self.points, self.coef) if self.folding else (self.state[:, :-1], self.state[:, -1])
+            best = coef.argmax(0)
+            colours = cp.take_along_axis(points, best[None, None, :], 0)[0].T.reshape(cameras, self.padded, channels)
         return cp.asnumpy(colours[:, : self.pixels]).reshape(self.shape)
 
     def arrays(self) -> dict[str, Any]:
-        names = ["points", "coef"] + (["unrest", "previous", "reference", "control"] if self.folding else [])
+        names = ["points", "coef", "unrest", "previous", "reference", "control"] if self.folding else ["state"]
         return {name: getattr(self, name) for name in names}
 
     def scalars(self) -> dict[str, float]:
@@ -353,35 +383,61 @@ class Lane:
     """Pinned and device buffers for one frame under way."""
 
     def __init__(self, model: Gpu):
-        cp = model.cp
-
-        def pinned(shape: tuple[int, ...]) -> np.ndarray:
-            size = int(np.prod(shape))
-            return np.frombuffer(cp.cuda.alloc_pinned_memory(size), np.uint8, size).reshape(shape)
-
-        self.frame, self.mask = cp.zeros_like(model.frame), cp.zeros_like(model.out)
-        self.host_frame, self.host_mask = pinned(model.frame.shape), pinned(model.out.shape)
+        cp, (cameras, _, _, channels) = model.cp, model.shape
+        self.frame = cp.zeros((cameras, model.padded, channels), model.dtype)
+        self.mask = cp.zeros_like(model.out)
+        self.host_frame = pinned((cameras, model.pixels, channels), model.dtype)
+        self.host_mask = pinned((cameras, model.pixels))
         self.uploaded, self.computed, self.downloaded = (cp.cuda.Event(disable_timing=True) for _ in range(3))
         self.model, self.used = model, False
 
-    def send(self, up: Any, work: Any, down: Any) -> None:
-        """Queue upload, kernel and download of this lane's frame on three streams."""
+    def send(self, image: np.ndarray, learn: bool, forgetting: float | None, bands: int = 1) -> None:
+        """Queue upload, kernel and download of a frame on three streams; by several bands where no pixel needs another."""
+        model, runtime = self.model, self.model.cp.cuda.runtime
+        up, work, down = model.streams
         if self.used:
             up.wait_event(self.computed)
             work.wait_event(self.downloaded)
-        self.frame.set(self.host_frame, stream=up)
-        self.uploaded.record(up)
-        work.wait_event(self.uploaded)
-        with work:
-            self.mask[...] = self.model.step(self.frame, True)
-            self.computed.record(work)
-        down.wait_event(self.computed)
-        self.mask.get(stream=down, out=self.host_mask, blocking=False)
-        self.downloaded.record(down)
         self.used = True
+        image = image.reshape(self.host_frame.shape)
+        address, each = image.ctypes.data, image.itemsize * image.shape[2]  # bytes of a pixel
+        in_place = runtime.pointerGetAttributes(address).type == PINNED
+        if not in_place:
+            address = self.host_frame.ctypes.data
+        with work:
+            numbers = model.begin(learn, forgetting) if model.by_pixel else ()
+            size = -(-model.pixels // bands // 64) * 64
+            for camera, first in ((c, f) for c in range(len(image)) for f in range(0, model.pixels, size)):
+                here, there = camera * model.pixels + first, camera * model.padded + first
+                count = min(size, model.pixels - first)
+                if not in_place:
+                    copy(self.host_frame[camera, first : first + count], image[camera, first : first + count])
+                runtime.memcpyAsync(self.frame.data.ptr + each * there, address + each * here, each * count, UP, up.ptr)
+                if model.by_pixel:
+                    self._follow(self.uploaded, up, work)
+                    model.pixels_step(self.frame, self.mask, there, count, numbers)
+                    self._download(here, there, count)
+            if not model.by_pixel:
+                self._follow(self.uploaded, up, work)
+                model.step(self.frame, learn, forgetting, self.mask)
+                for camera in range(len(image)):
+                    self._download(camera * model.pixels, camera * model.padded, model.pixels)
+            self.computed.record(work)
+        self.downloaded.record(down)
+
+    def _download(self, here: int, there: int, count: int) -> None:
+        _, work, down = self.model.streams
+        self._follow(self.computed, work, down)
+        address = self.host_mask.ctypes.data + here
+        self.model.cp.cuda.runtime.memcpyAsync(address, self.mask.data.ptr + there, count, DOWN, down.ptr)
+
+    @staticmethod
+    def _follow(event: Any, one: Any, other: Any) -> None:
+        """What is queued on the other stream from now on waits for what is queued on this one."""
+        event.record(one)
+        other.wait_event(event)
 
     def finished(self) -> np.ndarray:
+        """The masks, (cameras, pixels), in pinned memory."""
         self.downloaded.synchronize()
-        cameras, height, width, _ = self.model.shape
-        mask = self.host_mask[:, : self.model.pixels].reshape(cameras, height, width)
-        return mask[0] if cameras == 1 else mask
+        return self.host_mask
