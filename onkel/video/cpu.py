@@ -20,6 +20,7 @@ from numba.extending import intrinsic
 from .settings import Settings
 
 LANES = 64
+PIECE, PIECES = 16384, 4  # pixels that a thread takes at least at a time, and pieces per thread at most
 _ROUND = np.float32(12582912.0)  # 1.5 * 2^23: adding and subtracting it rounds to an integer, left in the low bits
 # 2^r on [-1/2, 1/2], minimax of degree 4, relative error below 3e-6
 _E0, _E1, _E2, _E3, _E4 = (np.float32(c) for c in (0.999999281, 0.693121575, 0.240247236, 0.0559190723, 0.00957080384))
@@ -211,21 +212,27 @@ def median5(raw, out, column):
 
 
 class Crew:
-    """Runs a compiled, GIL-free function over ranges of blocks in `threads` threads; one thread means a plain call."""
+    """Runs compiled, GIL-free work in `threads` threads that take pieces of it until none is left; one thread: a plain call."""
 
-    def __init__(self, blocks: int, threads: int):
-        threads = max(1, min(threads, blocks))
-        edges = [blocks * i // threads for i in range(threads + 1)]
-        self.ranges = list(itertools.pairwise(edges))
+    def __init__(self, threads: int):
+        self.threads = threads
         self.pool = ThreadPoolExecutor(threads - 1, "onkel-video") if threads > 1 else None
 
-    def run(self, work: Callable[[int, int, int], None]) -> None:
-        """Call work(number, first, last) for every range; the caller's own thread takes the first one."""
-        if self.pool is None:
-            work(0, *self.ranges[0])
-            return
-        waiting = [self.pool.submit(work, i, *span) for i, span in enumerate(self.ranges) if i]
-        work(0, *self.ranges[0])
+    def pieces(self, size: int, least: int) -> list[tuple[int, int]]:
+        """0..size in pieces of at least `least`: one per thread, or more, so that a thread held up elsewhere delays little."""
+        count = max(1, min(size // least, PIECES * self.threads)) if self.pool else 1
+        return list(itertools.pairwise(size * i // count for i in range(count + 1)))
+
+    def run(self, work: Callable[[int, int, int], None], pieces: list[tuple[int, int]]) -> None:
+        """Call work(thread, first, last) for every piece; the caller's own thread is number 0."""
+        left = iter(pieces)  # shared: taking the next one is a single step of the interpreter
+
+        def help_out(thread: int) -> None:
+            for first, last in left:
+                work(thread, first, last)
+
+        waiting = [self.pool.submit(help_out, i) for i in range(1, min(self.threads, len(pieces)))] if self.pool else []
+        help_out(0)
         for task in waiting:
             task.result()
 
@@ -235,20 +242,29 @@ class Grid:
 
     def __init__(self, height: int, width: int, channels: int, dtype: np.dtype, threads: int, sharpness: float):
         self.height, self.width, self.channels, self.dtype = height, width, channels, np.dtype(dtype)
-        self.pixels = height * width
+        self.pixels, self.threads = height * width, threads
         self.blocks = -(-self.pixels // LANES)
-        self.crew = Crew(self.blocks, threads)
+        self.crew = Crew(threads)
+        self.block_pieces = self.crew.pieces(self.blocks, PIECE // LANES)
+        self.row_pieces = self.crew.pieces(height, max(1, PIECE // width))
         self.padded = np.zeros((self.blocks * LANES, channels), dtype) if self.pixels % LANES else None
         self.score_blocks = np.zeros((self.blocks, LANES), np.float32)
         self.raw_blocks = np.zeros((self.blocks, LANES), np.uint8)
-        self.column = np.zeros(width + 4, np.uint8)
-        parts = len(self.crew.ranges)
+        self.column, self.count = np.zeros((2, threads, width + 4), np.uint8)
         # Bytes are compared in 16 bits, twice as many at a time, unless colours that 16 bits cannot tell apart still have a k
         narrow = self.dtype == np.uint8 and (channels == 1 or sharpness * 65535 > 24)
-        self.x = np.zeros((parts, 3, LANES), np.uint16 if narrow else np.float32)
+        self.x = np.zeros((threads, 3, LANES), np.uint16 if narrow else np.float32)
         self.far = self.x.dtype.type(min(120.0 / sharpness, 65535.0 if narrow else np.inf))  # k is nothing from here on
-        self.acc, self.pull = np.zeros((2, parts, LANES), np.float32)
-        self.low, self.near = np.zeros((2, parts, LANES), np.int32)
+        self.acc, self.pull = np.zeros((2, threads, LANES), np.float32)
+        self.low, self.near = np.zeros((2, threads, LANES), np.int32)
+
+    def over_blocks(self, work: Callable[[int, int, int], None]) -> None:
+        """work(thread, first, last) over all blocks, by all threads."""
+        self.crew.run(work, self.block_pieces)
+
+    def over_rows(self, work: Callable[[int, int, int], None]) -> None:
+        """work(thread, first, last) over all rows of the frame, by all threads."""
+        self.crew.run(work, self.row_pieces)
 
     def image(self, blocks: np.ndarray) -> np.ndarray:
         """The (height, width) view of an array kept in blocks."""
@@ -312,9 +328,9 @@ class Exact:
                 mask,
             )
 
-        g.crew.run(work)
+        g.over_blocks(work)
         if s.median:
-            median5(g.image(g.raw_blocks), out, g.column)
+            median5(g.image(g.raw_blocks), out, g.column[0])
         else:
             out[...] = g.image(g.raw_blocks)
         if not learn:

@@ -13,14 +13,10 @@ import numpy as np
 from numba import njit
 
 from .cpu import LANES, Grid, bell, distance1, distance3, fetch_slots, gauss, load_block, slot_mask, strongest, tagged
+from .light import ALARM, EXPLAINED, SHADE, Light, keep_objects
 from .settings import Settings
 
-ALARM, SHADE, EXPLAINED = np.uint8(255), np.uint8(254), np.uint8(128)
-SAMPLES = 3  # a tile of the light map is judged by SAMPLES x SAMPLES pixels
-DARKEST, LIGHTEST = np.float32(0.5), np.float32(2.0)  # more than this from one frame to the next is not light
-MILD = np.float32(0.12)  # no object of interest is so little lighter or darker than what is behind it
 AHEAD = 2  # blocks from prefetch to use
-REACH = 2  # and smoothed by medians over 2 REACH + 1 columns, then rows
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
@@ -148,133 +144,6 @@ def forget(coef, used, first, last, floor):
             used[block] -= 1
 
 
-@njit(inline="always")
-def brightness(image, p):
-    """Sum over the channels of pixel p, one more than zero so that ratios exist in the dark."""
-    total = np.float32(8.0)
-    for c in range(image.shape[1]):
-        total += np.float32(image[p, c])
-    return total
-
-
-@njit(inline="always")
-def middle(values, count):
-    """Median of the first `count` values, which are sorted in place by insertion (count <= 9)."""
-    for i in range(1, count):
-        v = values[i]
-        j = i
-        while j > 0 and values[j - 1] > v:
-            values[j] = values[j - 1]
-            j -= 1
-        values[j] = v
-    return values[count // 2]
-
-
-@njit(nogil=True, cache=True)
-def light_map(frame, reference, width, height, tiles, across, gain, values):
-    """gain[i, j] = how much lighter tile (i, j) is than the reference: median over samples, then over neighbouring tiles."""
-    rows, cols = tiles.shape
-    for i in range(rows):
-        for j in range(cols):
-            count = 0
-            for a in range(SAMPLES):
-                y = ((2 * SAMPLES * i + 2 * a + 1) * height) // (2 * SAMPLES * rows)
-                for b in range(SAMPLES):
-                    p = y * width + ((2 * SAMPLES * j + 2 * b + 1) * width) // (2 * SAMPLES * cols)
-                    values[count] = brightness(frame, p) / brightness(reference, p)
-                    count += 1
-            tiles[i, j] = middle(values, count)
-    for i in range(rows):
-        for j in range(cols):
-            count = 0
-            for b in range(max(0, j - REACH), min(cols, j + REACH + 1)):
-                values[count] = tiles[i, b]
-                count += 1
-            across[i, j] = middle(values, count)
-    for i in range(rows):
-        for j in range(cols):
-            count = 0
-            for a in range(max(0, i - REACH), min(rows, i + REACH + 1)):
-                values[count] = across[a, j]
-                count += 1
-            g = middle(values, count)
-            gain[i, j] = g if DARKEST < g < LIGHTEST else np.float32(1.0)
-
-
-@njit(inline="always")
-def gain_at(gain, y, x, height, width):
-    """The light map at a pixel, bilinear between tile centres."""
-    rows, cols = gain.shape
-    v = min(
-        max((np.float32(y) + np.float32(0.5)) * np.float32(rows) / np.float32(height) - np.float32(0.5), np.float32(0.0)),
-        np.float32(rows - 1),
-    )
-    u = min(
-        max((np.float32(x) + np.float32(0.5)) * np.float32(cols) / np.float32(width) - np.float32(0.5), np.float32(0.0)),
-        np.float32(cols - 1),
-    )
-    i, j = min(np.int64(v), rows - 2), min(np.int64(u), cols - 2)
-    v, u = v - np.float32(i), u - np.float32(j)
-    one = np.float32(1.0)
-    return (one - v) * ((one - u) * gain[i, j] + u * gain[i, j + 1]) + v * ((one - u) * gain[i + 1, j] + u * gain[i + 1, j + 1])
-
-
-@njit(nogil=True, cache=True)
-def explain(frame, reference, previous, width, height, gain, limit, share, mask, words, before, alarms, explained, known):
-    """Take back the alarms that light explains: |frame / gain - reference|^2 < limit, where `gain` is smooth.
-
-    Only where, in the surrounding tiles, light explains more than `share` of the alarms, and objects already known there
-    (`previous`) cover less than `share` of them or the change is mild: light comes at once and everywhere, an object comes in
-    from somewhere, so a dark car stays although a change of light could explain its inside. Those taken back are left as
-    EXPLAINED. Returns how many.
-    `words` and `before` are mask and previous eight pixels at a time: most words are empty.
-    """
-    rows, cols = gain.shape
-    alarms[:] = 0
-    explained[:] = 0
-    known[:] = 0
-    for word in range(words.size):
-        if words[word] == 0 and before[word] == 0:
-            continue
-        for p in range(8 * word, min(8 * word + 8, height * width)):
-            if mask[p] == 0 and previous[p] == 0:
-                continue
-            y, x = p // width, p % width
-            i, j = (y * rows) // height, (x * cols) // width
-            known[i, j] += previous[p] != 0
-            if mask[p] == 0:
-                continue
-            alarms[i, j] += 1
-            g = gain_at(gain, y, x, height, width)
-            distance = np.float32(0.0)
-            for c in range(frame.shape[1]):
-                d = (np.float32(frame[p, c]) + np.float32(4.0)) / g - np.float32(4.0) - np.float32(reference[p, c])
-                distance += d * d
-            if distance < limit:
-                explained[i, j] += 1
-                mask[p] = EXPLAINED
-    total = 0
-    for i in range(rows):
-        for j in range(cols):
-            if explained[i, j] == 0:
-                continue
-            a, e, k = 0, 0, 0
-            for r in range(max(0, i - REACH), min(rows, i + REACH + 1)):
-                for q in range(max(0, j - REACH), min(cols, j + REACH + 1)):
-                    a += alarms[r, q]
-                    e += explained[r, q]
-                    k += known[r, q]
-            mild = abs(gain[i, j] - np.float32(1.0)) < MILD
-            if e > share * a and (mild or k < share * a):
-                total += explained[i, j]
-                continue
-            for y in range((i * height + rows - 1) // rows, ((i + 1) * height + rows - 1) // rows):
-                for x in range((j * width + cols - 1) // cols, ((j + 1) * width + cols - 1) // cols):
-                    if mask[y * width + x] == EXPLAINED:
-                        mask[y * width + x] = ALARM
-    return total
-
-
 @njit(nogil=True, cache=True)
 def learn_now(frame, first, last, points, coef, used, mask, sharpness, near_k, coefficient):
     """What light explains is background: give every EXPLAINED pixel's colour a full coefficient at once."""
@@ -314,63 +183,45 @@ def learn_now(frame, first, last, points, coef, used, mask, sharpness, near_k, c
                 points[block, s, c, i] = frame[block, i, c]
 
 
+@njit(inline="always")
+def sixteenth(u):
+    """ceil(u / 16) of a byte."""
+    return np.uint8((u >> np.uint8(4)) + min(np.uint8(u & np.uint8(15)), np.uint8(1)))
+
+
 @njit(nogil=True, cache=True)
-def settle(raw, out, unrest, height, width, lonely, learn, column):
-    """5x5 binary median of the alarms, and the lesson of the false ones.
+def settle(raw, out, unrest, first, last, lonely, learn, column, count):
+    """5x5 binary median of the alarms in rows first..last, and the lesson of the false ones.
 
     An alarm that light explained, or with at most `lonely` alarms in its 5x5 neighbourhood, was false: unrest goes up by
-    1/16 of the way to 255, otherwise down by 1/16. Returns the number of lonely alarms and of settled ones.
+    1/16 of the way to 255, otherwise down by 1/16. Returns the number of lonely alarms. All in bytes, 64 at a time; of the
+    values in `raw` only ALARM is odd.
     """
-    alone, settled = 0, 0
-    for y in range(height):
-        for x in range(width + 4):
-            column[x] = 0
-        for dy in range(-2, 3):
-            row = raw[min(max(y + dy, 0), height - 1)]
-            for x in range(width):
-                column[x + 2] += np.uint8(row[x] >> 7) & np.uint8(row[x])
+    height, width = raw.shape
+    alone, most, one, zero = 0, np.uint8(lonely), np.uint8(1), np.uint8(0)
+    for y in range(first, last):
+        a, b, here = raw[max(y - 2, 0)], raw[max(y - 1, 0)], raw[y]
+        c, d = raw[min(y + 1, height - 1)], raw[min(y + 2, height - 1)]
+        for x in range(width):
+            column[x + 2] = (a[x] & one) + (b[x] & one) + (here[x] & one) + (c[x] & one) + (d[x] & one)
         column[0] = column[1] = column[2]
         column[width + 2] = column[width + 3] = column[width + 1]
         for x in range(width):
-            count = np.uint8(column[x] + column[x + 1] + column[x + 2] + column[x + 3] + column[x + 4])
-            out[y, x] = np.uint8(255) if count > np.uint8(12) else np.uint8(0)
-            settled += count > np.uint8(12)
-            column[x] = count
+            count[x] = column[x] + column[x + 1] + column[x + 2] + column[x + 3] + column[x + 4]
+            out[y, x] = ALARM if count[x] > np.uint8(12) else zero
         if not learn:
             continue
         for x in range(width):
-            lone = (raw[y, x] == ALARM) & (column[x] <= lonely)
-            false = lone | (raw[y, x] == EXPLAINED)
-            u = np.int32(unrest[y, x])
-            unrest[y, x] = np.uint8(u + ((np.int32(270) - u) >> 4) if false else u - ((u + 15) >> 4))
-            alone += lone
-    return alone, settled
-
-
-@njit(nogil=True, cache=True)
-def keep_objects(old, new, mask, words, limit):
-    """new, a copy of the frame, gets the old colour back where the settled mask says object.
-
-    An object pixel that is merely lighter or darker than the old colour, |new / g - old|^2 < limit for its own ratio g of
-    brightness, is marked SHADE: it may be a shadow or a patch of sun, and these are learned sooner than coloured things.
-    """
-    for word in range(words.size):
-        if words[word] == 0:
-            continue
-        for p in range(8 * word, min(8 * word + 8, old.shape[0])):
-            if mask[p] == 0:
-                continue
-            g = brightness(new, p) / brightness(old, p)
-            distance = np.float32(0.0)
-            for c in range(old.shape[1]):
-                d = (np.float32(new[p, c]) + np.float32(4.0)) / g - np.float32(4.0) - np.float32(old[p, c])
-                distance += d * d
-                new[p, c] = old[p, c]
-            mask[p] = SHADE if distance < limit and DARKEST < g < LIGHTEST else ALARM
+            lone = np.uint8(count[x] <= most) & here[x] & one
+            u = unrest[y, x]
+            unrest[y, x] = u + sixteenth(~u) if (here[x] == EXPLAINED) | (lone != zero) else u - sixteenth(u)
+            count[x] = lone
+        for x in range(width):
+            alone += np.int64(count[x])
+    return alone
 
 
 THETA_RANGE = (0.45, 0.67)  # the frame's threshold on f moves in here
-ROWS = 24  # tiles of the light map from top to bottom
 LIGHT_SHARE, LOST_SHARE = 0.1, 0.5  # of all pixels: explained by light, or alarmed at all, that restart fast learning
 SHADES = 3.0  # times as fast as an object, a pixel that is only lighter or darker is learned
 BOOST = 2.0  # a foreground pixel t frames after a start learns with max(slow, BOOST / t)
@@ -388,11 +239,8 @@ class Fold:
         self.unrest = np.zeros((grid.blocks, LANES), np.uint8)
         self.previous = np.zeros((grid.blocks, LANES), np.uint8)
         self.reference, self.spare = np.zeros((2, grid.pixels, channels), dtype)
-        rows = max(2, min(ROWS, height // SAMPLES))
-        cols = max(2, min(round(rows * width / height), width // SAMPLES))
-        self.tiles, self.across, self.gain = np.zeros((3, rows, cols), np.float32)
-        self.alarms, self.explained, self.known = np.zeros((3, rows, cols), np.int64)
-        self.values = np.zeros(SAMPLES * SAMPLES, np.float32)
+        self.light = Light(height, width) if settings.light else None
+        self.lonely = np.zeros(grid.threads, np.int64)
         self.scale, self.frames, self.calm_frames = 1.0, 0, 0
         self.theta = 0.6 * settings.rho if settings.threshold is None else settings.threshold
 
@@ -443,54 +291,42 @@ class Fold:
                 bits,
             )
 
-        g.crew.run(work)
-        raw = g.image(g.raw_blocks)
-        explained, limit = 0, 2.0 * s.sigma**2 * -np.log(min(self.theta / s.rho, 0.99))
-        if s.light:
-            light_map(flat, self.reference, g.width, g.height, self.tiles, self.across, self.gain, self.values)
-            alarms, before = g.raw_blocks.reshape(-1), self.previous.reshape(-1)
-            explained = explain(
-                flat,
-                self.reference,
-                before,
-                g.width,
-                g.height,
-                self.gain,
-                limit,
-                0.5,
-                alarms,
-                alarms.view(np.uint64),
-                before.view(np.uint64),
-                self.alarms,
-                self.explained,
-                self.known,
-            )
+        g.over_blocks(work)
+        limit, explained = 2.0 * s.sigma**2 * -np.log(min(self.theta / s.rho, 0.99)), 0
+        before = self.previous.reshape(-1)
+        if self.light:
+            explained = self.light.take_back(flat, self.reference, before, g.raw_blocks.reshape(-1), limit)
         if learn and explained:
             coefficient = s.rho / (self.scale * shrink)
-            g.crew.run(
+            g.over_blocks(
                 lambda part, first, last: learn_now(
                     pixels, first, last, self.points, self.coef, self.used, g.raw_blocks, s.sharpness, s.fold, coefficient
                 )
             )
-        lonely, settled = settle(raw, out, g.image(self.unrest), g.height, g.width, 7, learn, g.column)
-        if learn:
-            g.image(self.previous)[...] = out
+        raw, unrest, previous = g.image(g.raw_blocks), g.image(self.unrest), g.image(self.previous)
+        spare = self.spare.reshape(frame.shape)
+        self.lonely[:] = 0
+
+        def conclude(part: int, first: int, last: int) -> None:
+            self.lonely[part] += settle(raw, out, unrest, first, last, 7, learn, g.column[part], g.count[part])
+            if learn:
+                previous[first:last], spare[first:last] = out[first:last], frame[first:last]
+
+        g.over_rows(conclude)
         if not s.median:
             np.equal(raw, ALARM, out=out.view(np.bool_))
             np.multiply(out, ALARM, out=out)
         if not learn:
             return
         # the colour that each pixel last showed as background: the frame, except where an object is
-        self.spare[...] = flat
-        before = self.previous.reshape(-1)
-        keep_objects(self.reference, self.spare, before, before.view(np.uint64), limit if s.light else 0.0)
+        settled = keep_objects(self.reference, self.spare, before, before.view(np.uint64), limit if s.light else 0.0)
         self.reference, self.spare = self.spare, self.reference
         self.frames += 1
         self.calm_frames += 1
         if explained > LIGHT_SHARE * g.pixels or settled > LOST_SHARE * g.pixels:
             self.calm_frames = 0
         if s.threshold is None and s.nu:
-            rate = max(lonely / g.pixels, 1e-5)
+            rate = max(int(self.lonely.sum()) / g.pixels, 1e-5)
             low, high = (s.rho * v for v in THETA_RANGE)
             self.theta = min(max(self.theta * (s.nu / rate) ** 0.02, low), high)
         self.scale *= shrink

@@ -15,7 +15,8 @@ import numba
 import numpy as np
 
 from .cuda import EXACT, EXACT_FLOAT, FOLD, MEDIAN
-from .fold import BOOST, DARKEST, LIGHT_SHARE, LIGHTEST, LOST_SHARE, MILD, REACH, ROWS, SAMPLES, SHADES, THETA_RANGE
+from .fold import BOOST, LIGHT_SHARE, LOST_SHARE, SHADES, THETA_RANGE
+from .light import DARKEST, LIGHTEST, MILD, REACH, ROWS, SAMPLES
 from .settings import Settings
 
 RANGE = 2.0  # a packed coefficient may grow to this multiple of the cap before all are scaled back
