@@ -6,18 +6,17 @@ import argparse
 import io
 import json
 import os
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
-from types import FrameType
 from typing import Any, Self
 
 import onkel
 from onkel import plots, tables
+from onkel.interrupt import Interrupt
 from onkel.persist import BadFile, load, save, write_atomically
 from onkel.prequential import ESTIMATORS, MODELS, Run, guess_task, start
 from onkel.tables import BLOCK, BadTable, Block, Marked, Reader, Row, Table
@@ -286,45 +285,7 @@ def _draw(work: Run, path: str) -> bool:
     return True
 
 
-# --- signals and the terminal ----------------------------------------------------------------------------------------------------
-
-
-class Interrupt:
-    """Ctrl-C and SIGTERM are answered between two blocks, and at once while waiting for input; a second Ctrl-C always at once."""
-
-    def __init__(self) -> None:
-        self.signal: int | None = None
-        self._reading = False
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            try:
-                self._before[number] = signal.signal(number, self._handle)
-            except ValueError:  # not the main thread: signals are somebody else's
-                break
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        again, self.signal = self.signal is not None, number
-        if again or self._reading:
-            raise KeyboardInterrupt
-
-    def waiting(self, read: Callable[[], Any]) -> Any:
-        """What read returns, or None if a signal came meanwhile; part of a block is dropped."""
-        self._reading = True
-        try:
-            return read()
-        except KeyboardInterrupt:
-            if self.signal is None:  # raised by somebody else
-                raise
-            return None
-        finally:
-            self._reading = False
+# --- the terminal ----------------------------------------------------------------------------------------------------------------
 
 
 class Progress:

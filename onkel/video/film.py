@@ -3,50 +3,64 @@
 from __future__ import annotations
 
 import argparse
+import os
 import queue
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .frames import Frame, InputError, rate, read, say
+from onkel.interrupt import Interrupt
+from onkel.persist import load, save
+
+from .frames import Frame, InputError, read, say, shown
 from .output import Boxes, BoxFile, Film, Masks, OutputError
 from .settings import RULES
 from .subtractor import BackgroundSubtractor
 
 DONE = object()
+MODEL = ("rule", "budget", "sigma", "threshold", "backend")  # what a resumed model brings along
 
 
 class Ahead:
-    """Runs an iterator in a thread of its own, a few items ahead; its exception arrives where the items would."""
+    """Reads frames in a thread of its own, a few ahead; an exception arrives where the frames would.
 
-    def __init__(self, items: Iterable[Any], depth: int = 8):
-        self.items, self.queue, self.stop = items, queue.Queue(depth), threading.Event()
+    A file waits until there is room. A live source does not: when computing falls behind, the oldest frame waiting is left out.
+    """
+
+    def __init__(self, frames: Iterable[Frame], depth: int = 8):
+        self.frames, self.queue, self.stop = frames, queue.Queue(depth), threading.Event()
+        self.left_out = 0
         self.thread = threading.Thread(target=self._run, daemon=True, name="onkel-read")
         self.thread.start()
 
-    def _put(self, item: Any) -> None:
+    def _put(self, item: Any, live: bool = False) -> None:
         while not self.stop.is_set():
             try:
-                self.queue.put(item, timeout=0.2)
+                self.queue.put(item, timeout=0 if live else 0.2)
                 return
             except queue.Full:
-                continue
+                if live:
+                    with suppress(queue.Empty):
+                        self.queue.get_nowait()
+                        self.left_out += 1
 
     def _run(self) -> None:
         try:
-            for item in self.items:
-                self._put(item)
+            for frame in self.frames:
+                self._put(frame, frame.live)
                 if self.stop.is_set():
                     return
             self._put(DONE)
         except BaseException as error:  # carried over to the consumer
             self._put(error)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Frame]:
         while (item := self.queue.get()) is not DONE:
             if isinstance(item, BaseException):
                 raise item
@@ -125,6 +139,8 @@ def size(text: str) -> tuple[int, int]:
         w, h = (int(v) for v in text.lower().split("x"))
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r}: give WIDTHxHEIGHT, such as 640x480") from error
+    if w < 1 or h < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: width and height from 1")
     return w, h
 
 
@@ -150,7 +166,7 @@ def selected(frames: Iterable[Frame], args: argparse.Namespace) -> Iterator[Fram
                 raise InputError(f"--roi {x},{y},{w},{h} leaves the frame of {first[1]}x{first[0]}")
         if args.resize:
             image = cv2.resize(image, args.resize, interpolation=cv2.INTER_AREA)
-        yield Frame(frame.number, frame.seconds, np.ascontiguousarray(image))
+        yield frame._replace(image=np.ascontiguousarray(image))
         taken += 1
         if args.limit and taken >= args.limit:
             return
@@ -165,14 +181,14 @@ def add_arguments(p: argparse.ArgumentParser) -> None:
     p.add_argument("--resize", type=size, help="WIDTHxHEIGHT before computing")
     p.add_argument("--every", type=int, default=1, help="take every n-th frame")
     p.add_argument("--start", type=int, default=0, help="first frame")
-    p.add_argument("--limit", type=int, default=0, help="stop after so many frames")
+    p.add_argument("--limit", type=int, default=0, help="stop after so many frames (default 0: never)")
     p.add_argument("--save", help="write the model here at the end")
     p.add_argument("--resume", help="go on with a saved model")
-    p.add_argument("--rule", choices=RULES, default="fold", help="fold: our default; silk, norma: the paper's rules")
+    p.add_argument("--rule", choices=RULES, help="fold: our default; silk, norma: the paper's rules")
     p.add_argument("--budget", type=int, help="colours per pixel")
-    p.add_argument("--sigma", type=float, default=20.0, help="kernel width in grey levels (default 20)")
+    p.add_argument("--sigma", type=float, help="kernel width in grey levels (default 20)")
     p.add_argument("--threshold", type=float, help="foreground when f is under it; default: sets itself")
-    p.add_argument("--backend", choices=("cpu", "gpu"), default="cpu")
+    p.add_argument("--backend", choices=("cpu", "gpu"), help="where to compute (default cpu)")
     p.add_argument("--threads", type=int, help="CPU threads (default all)")
     p.add_argument("--retries", type=int, default=10, help="attempts in a row to reopen a live input (default 10)")
     p.add_argument("--quiet", action="store_true", help="no progress")
@@ -180,67 +196,100 @@ def add_arguments(p: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     try:
-        if args.every < 1 or args.start < 0:
-            raise InputError(f"--every {args.every} --start {args.start}: every from 1, start from 0")
+        for name, least in (("every", 1), ("start", 0), ("limit", 0), ("retries", 0), ("min_area", 0)):
+            if (value := getattr(args, name)) < least:
+                raise InputError(f"--{name.replace('_', '-')} {value}: a whole number from {least} on")
+        if args.save and not os.access(folder := Path(args.save).absolute().parent, os.W_OK):
+            raise InputError(f"--save {args.save}: {folder} is no folder that can be written to")
         return process(args)
     except (InputError, OutputError, ValueError, RuntimeError, OSError) as error:
         say(str(error))
         return 1
 
 
+def subtractor_for(args: argparse.Namespace) -> BackgroundSubtractor:
+    given = {name: value for name in MODEL if (value := getattr(args, name)) is not None}
+    if not args.resume:
+        return BackgroundSubtractor(**given, threads=args.threads)
+    if given:
+        raise InputError(f"{', '.join(f'--{name}' for name in given)}: a resumed model keeps its settings; leave it out")
+    model = load(args.resume)
+    if not isinstance(model, BackgroundSubtractor):
+        raise InputError(f"{args.resume}: holds a {type(model).__name__}, not a video model")
+    return model
+
+
+class Outputs:
+    """The film, the masks and the boxes that were asked for, written in a thread of their own."""
+
+    def __init__(self, args: argparse.Namespace):
+        self.film = Film(args.out) if args.out else None
+        self.masks = Masks(args.masks) if args.masks else None
+        self.box_file = BoxFile(args.boxes, append=bool(args.resume)) if args.boxes else None
+        self.boxes = Boxes(args.min_area, self.box_file.next_id if self.box_file else 1)
+        self.writer = Behind(self._write)
+
+    def put(self, frame: Frame, mask: np.ndarray, subtractor: BackgroundSubtractor) -> None:
+        self.writer.put((frame, mask, subtractor.scores if self.film else None))
+
+    def _write(self, item: tuple[Frame, np.ndarray, np.ndarray]) -> None:
+        frame, mask, scores = item
+        found = self.boxes.find(mask) if self.box_file or self.film else []
+        if self.masks:
+            self.masks.write(frame.number, mask)
+        if self.box_file:
+            self.box_file.write(frame, found)
+        if self.film:
+            self.film.write(frame, scores, mask, found)
+
+    def close(self) -> list[Exception]:
+        """Finish every file, whatever happens to the others; the problems met."""
+        problems = []
+        for part in (self.writer, self.film, self.box_file):
+            try:
+                if part:
+                    part.close()
+            except (OutputError, OSError) as error:
+                problems.append(error)
+        return problems
+
+
 def process(args: argparse.Namespace) -> int:
     """The pipeline; whatever happens, everything written so far is closed properly and --save is honoured."""
-    if args.resume:
-        import onkel
-
-        subtractor = onkel.load(args.resume)
-        if not isinstance(subtractor, BackgroundSubtractor):
-            raise InputError(f"{args.resume}: holds a {type(subtractor).__name__}, not a video model")
-    else:
-        subtractor = BackgroundSubtractor(
-            args.rule, args.budget, args.sigma, threshold=args.threshold, backend=args.backend, threads=args.threads
-        )
-    frames = Ahead(selected(read(args.input, args.retries), args))
-    film = Film(args.out, rate(args.input) / args.every) if args.out else None
-    masks = Masks(args.masks) if args.masks else None
-    box_file = BoxFile(args.boxes, append=bool(args.resume)) if args.boxes else None
-    boxes = Boxes(args.min_area)
-
-    def write(item: tuple[Frame, np.ndarray, np.ndarray | None]) -> None:
-        frame, mask, scores = item
-        found = boxes.find(mask) if box_file or film else []
-        if masks:
-            masks.write(frame.number, mask)
-        if box_file:
-            box_file.write(frame, found)
-        if film and scores is not None:
-            film.write(frame, scores, mask, found)
-
-    writer, progress, problems = Behind(write), Progress(args.quiet), []
-    try:
-        for frame in frames:
-            mask = subtractor.apply(frame.image)
-            writer.put((frame, mask, subtractor.scores if film else None))
-            progress.tick(frame.number, float(np.count_nonzero(mask)) / mask.size)
-    except KeyboardInterrupt:
-        say("interrupted; finishing the files")
-    except (InputError, OutputError, ValueError) as error:
-        problems.append(error)
-    frames.stop.set()
-    for finish in (writer.close, film.close if film else None, box_file.close if box_file else None):
+    subtractor = subtractor_for(args)
+    ahead = Ahead(selected(read(args.input, args.retries), args))
+    frames, progress = iter(ahead), Progress(args.quiet)
+    outputs: Outputs | None = None
+    problems: list[Exception] = []
+    with Interrupt() as interrupt:
         try:
-            if finish:
-                finish()
-        except (OutputError, OSError) as error:
+            while interrupt.signal is None and (frame := interrupt.waiting(lambda: next(frames, None))) is not None:
+                mask = subtractor.apply(frame.image)
+                outputs = outputs or Outputs(args)  # not before there is something to write: older files stay
+                outputs.put(frame, mask, subtractor)
+                progress.tick(frame.number, float(np.count_nonzero(mask)) / mask.size)
+        except (InputError, OutputError, ValueError) as error:
             problems.append(error)
-    progress.end()
-    if args.save and progress.count:
-        import onkel
-
-        onkel.save(subtractor, args.save)
+        finally:
+            ahead.stop.set()
+            if interrupt.signal is not None:
+                say("interrupted; finishing the files")
+            problems += outputs.close() if outputs else []
+            progress.end()
+            problems += _saved(subtractor, args.save) if args.save and progress.count else []
+    if ahead.left_out:
+        say(f"{ahead.left_out} frames came faster than they could be computed and were left out")
     for text in dict.fromkeys(map(str, problems)):
         say(text)
-    if not progress.count and not problems:
-        say(f"{args.input}: no frames (check --start and --every)")
+    if not progress.count and not problems and interrupt.signal is None:
+        say(f"{shown(args.input)}: no frames (check --start and --every)")
         return 1
-    return 1 if problems else 0
+    return 1 if problems else 0 if interrupt.signal is None else 128 + interrupt.signal
+
+
+def _saved(subtractor: BackgroundSubtractor, path: str) -> list[Exception]:
+    try:
+        save(subtractor, path)
+    except OSError as error:
+        return [OutputError(f"{path}: the model could not be saved ({error.strerror}); an older file there is unchanged")]
+    return []

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
+from collections.abc import Iterable
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,10 @@ from typing import Any
 import numpy as np
 
 from .frames import Frame
+
+TICK = Fraction(1, 90000)  # seconds, the clock of the film
+HEADINGS = ("frame", "seconds", "id", "x", "y", "width", "height", "area")
+LONGEST = 2.0  # seconds that one frame is shown: an outage does not stop the film
 
 
 class OutputError(Exception):
@@ -26,8 +33,8 @@ def heat(scores: np.ndarray) -> np.ndarray:
 class Boxes:
     """Connected components over time: a component takes the number of the one it overlaps most in the frame before."""
 
-    def __init__(self, min_area: int):
-        self.min_area, self.next_id = min_area, 1
+    def __init__(self, min_area: int, next_id: int = 1):
+        self.min_area, self.next_id = min_area, next_id
         self.before: np.ndarray | None = None
 
     def find(self, mask: np.ndarray) -> list[tuple[int, int, int, int, int, int]]:
@@ -55,20 +62,26 @@ class Boxes:
 
 
 class Film:
-    """H.264 through PyAV, four panels side by side: input, score, mask, outlined objects."""
+    """H.264 through PyAV, four panels side by side: input, score, mask, outlined objects, each frame at its own time.
 
-    def __init__(self, path: str, fps: float):
+    An .mp4 is written in pieces of fifty frames that can be played whatever happens next, and joined at the end.
+    """
+
+    def __init__(self, path: str):
         try:
             import av
         except ImportError as error:
             raise OutputError("--out needs PyAV: pip install av") from error
         self.path, self.av = path, av
-        self.fps = Fraction(fps).limit_denominator(1001)
+        pieces = {"movflags": "hybrid_fragmented"} if path.lower().endswith((".mp4", ".m4v", ".mov")) else {}
         try:
-            self.container = av.open(path, "w")
-        except (av.FFmpegError, OSError) as error:
+            open(path, "wb").close()  # PyAV would find out only at the first packet
+            self.container = av.open(path, "w", options=pieces)
+        except (av.FFmpegError, OSError, ValueError) as error:
             raise OutputError(f"{path}: cannot be written ({error})") from error
         self.stream: Any = None
+        self.broken = False
+        self.shown = self.seconds = 0.0  # time in the film, time in the input
 
     def write(self, frame: Frame, scores: np.ndarray, mask: np.ndarray, boxes: list[tuple[int, ...]]) -> None:
         import cv2
@@ -80,25 +93,37 @@ class Film:
             cv2.rectangle(outlined, (x, y), (x + w, y + h), (0, 0, 255), 1)
             cv2.putText(outlined, str(number), (x, max(10, y - 3)), cv2.FONT_HERSHEY_SIMPLEX, 0.4, (0, 0, 255), 1)
         picture = np.hstack([frame.image, heat(scores), cv2.cvtColor(mask, cv2.COLOR_GRAY2BGR), outlined])
-        picture = np.ascontiguousarray(picture[: picture.shape[0] // 2 * 2, : picture.shape[1] // 2 * 2])  # H.264 wants even sides
+        picture = cv2.copyMakeBorder(picture, 0, len(picture) % 2, 0, 0, cv2.BORDER_REPLICATE)  # H.264 wants even sides
         if self.stream is None:
-            self.stream = self.container.add_stream("libx264", rate=self.fps, options={"preset": "veryfast", "crf": "23"})
+            self.stream = self.container.add_stream("libx264", rate=25, options={"preset": "veryfast", "crf": "23"})
             self.stream.height, self.stream.width = picture.shape[:2]
             self.stream.pix_fmt = "yuv420p"
+            self.stream.codec_context.gop_size, self.stream.codec_context.max_b_frames = 50, 0
+            self.stream.codec_context.time_base = TICK
+        else:
+            passed = frame.seconds - self.seconds
+            self.shown += min(passed, LONGEST) if passed > 0 else 0.04  # clocks of streams jump back
+        self.seconds = frame.seconds
+        image = self.av.VideoFrame.from_ndarray(picture, format="bgr24")
+        image.time_base, image.pts = TICK, round(self.shown / TICK)
         try:
-            for packet in self.stream.encode(self.av.VideoFrame.from_ndarray(picture, format="bgr24")):
-                self.container.mux(packet)
+            self.container.mux(self.stream.encode(image))
         except (self.av.FFmpegError, OSError) as error:
-            raise OutputError(f"{self.path}: writing stopped ({error}); is the disk full?") from error
+            self.broken = True
+            raise OutputError(
+                f"{self.path}: writing stopped at frame {frame.number} ({error.strerror}); almost up to there it can be played"
+            ) from error
 
     def close(self) -> None:
         try:
-            if self.stream is not None:
-                for packet in self.stream.encode():
-                    self.container.mux(packet)
+            if self.stream is not None and not self.broken:
+                self.container.mux(self.stream.encode())
             self.container.close()
         except (self.av.FFmpegError, OSError) as error:
-            raise OutputError(f"{self.path}: could not be finished ({error}); is the disk full?") from error
+            if not self.broken:  # else it has been told
+                raise OutputError(
+                    f"{self.path}: could not be finished ({error.strerror}); all but its end can be played"
+                ) from error
 
 
 class Masks:
@@ -120,30 +145,49 @@ class Masks:
             part.write_bytes(cv2.imencode(".png", mask)[1].tobytes())
             part.replace(target)
         except OSError as error:
-            part.unlink(missing_ok=True)
-            raise OutputError(f"{target}: cannot be written ({error}); the masks before it are complete") from error
+            with suppress(OSError):
+                part.unlink()
+            raise OutputError(f"{target}: cannot be written ({error.strerror}); the masks before it are complete") from error
 
 
 class BoxFile:
-    """frame, seconds, id, x, y, width, height, area as CSV; flushed every frame."""
+    """frame, seconds, id, x, y, width, height, area as CSV; the rows of a frame are written together or not at all."""
 
     def __init__(self, path: str, append: bool):
         self.path = Path(path)
         try:
-            fresh = not (append and self.path.exists())
-            self.file = self.path.open("w" if fresh else "a", newline="")
-        except OSError as error:
+            before = self.path.read_bytes() if append and self.path.exists() else b""
+            before = before[: before.rfind(b"\n") + 1]  # a run that was killed may have left half a row
+            self.next_id = 1 + max((int(row["id"]) for row in csv.DictReader(before.decode().splitlines())), default=0)
+            self.file = self.path.open("r+b" if before else "wb", buffering=0)
+            self.length = len(before)
+            if before:
+                self.file.truncate(self.file.seek(self.length))
+            else:
+                self._write([HEADINGS])
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise OutputError(f"{path}: cannot be written ({error})") from error
-        self.rows = csv.writer(self.file)
-        if fresh:
-            self.rows.writerow(["frame", "seconds", "id", "x", "y", "width", "height", "area"])
+
+    def _write(self, rows: Iterable[Iterable[Any]]) -> None:
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows(rows)
+        rest = content = text.getvalue().encode()
+        try:
+            while rest:
+                rest = rest[self.file.write(rest) :]
+        except OSError:
+            with suppress(OSError):
+                self.file.truncate(self.length)
+            raise
+        self.length += len(content)
 
     def write(self, frame: Frame, boxes: list[tuple[int, ...]]) -> None:
         try:
-            self.rows.writerows([frame.number, f"{frame.seconds:.3f}", *box] for box in boxes)
-            self.file.flush()
+            self._write([frame.number, f"{frame.seconds:.3f}", *box] for box in boxes)
         except OSError as error:
-            raise OutputError(f"{self.path}: writing stopped at frame {frame.number} ({error}); is the disk full?") from error
+            raise OutputError(
+                f"{self.path}: writing stopped at frame {frame.number} ({error.strerror}); the frames before it are complete"
+            ) from error
 
     def close(self) -> None:
         self.file.close()

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import csv
-from contextlib import suppress
+import os
+import signal
+import time
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -11,8 +16,10 @@ import pytest
 cv2 = pytest.importorskip("cv2")
 av = pytest.importorskip("av")
 
+import onkel  # noqa: E402
 from onkel.video import BackgroundSubtractor, frames, output  # noqa: E402
 from onkel.video.cli import main  # noqa: E402
+from onkel.video.film import Ahead  # noqa: E402
 
 from .scenes import HEIGHT, WIDTH, film  # noqa: E402
 
@@ -119,12 +126,12 @@ def test_a_lost_stream_is_opened_again_with_growing_pauses(monkeypatch, capsys):
     image = np.zeros((4, 4, 3), np.uint8)
     script = [["frame", "frame", "lost"], ["lost"], ["lost"], ["frame", "lost"], ["lost"], ["lost"], ["lost"]]
 
-    def connect(source, live=False):
-        assert live
+    def connect(source, remote=False):
+        assert remote
         for what in script.pop(0):
             if what == "lost":
                 raise frames.InputError("connection lost")
-            yield frames.Frame(0, 0.0, image)
+            yield frames.Frame(0, 0.0, image, live=True)
 
     monkeypatch.setattr(frames, "decoded", connect)
     pauses, got = [], []
@@ -136,22 +143,207 @@ def test_a_lost_stream_is_opened_again_with_growing_pauses(monkeypatch, capsys):
     assert "back after 3 attempts" in capsys.readouterr().err
 
 
-def test_a_full_disk_stops_cleanly_and_keeps_what_was_written(pictures, tmp_path, monkeypatch, capsys):
-    masks, boxes = tmp_path / "masks", tmp_path / "boxes.csv"
-    original = output.Masks.write
+@contextmanager
+def served(*connections, length=False):
+    """An address that answers the first requests with these lists of frames, as a camera does, and the others with 404."""
+    waiting = list(connections)
 
-    def full(self, number, mask):
-        if number == 20:
-            raise output.OutputError("masks/000020.png: cannot be written (No space left on device)")
-        original(self, number, mask)
+    class Camera(BaseHTTPRequestHandler):
+        def do_GET(self):
+            if not waiting:
+                self.send_error(404)
+                return
+            images = waiting.pop(0)
+            self.send_response(200)
+            if length:
+                self.send_header("Content-Type", "video/x-matroska")
+                self.send_header("Content-Length", str(len(images)))
+                self.end_headers()
+                self.wfile.write(images)
+                return
+            self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=frame")
+            self.end_headers()
+            with suppress(OSError):  # the reader has gone
+                for image in images:
+                    jpeg = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, 95])[1].tobytes()
+                    head = f"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: {len(jpeg)}\r\n\r\n"
+                    self.wfile.write(head.encode() + jpeg + b"\r\n")
 
-    monkeypatch.setattr(output.Masks, "write", full)
-    model = tmp_path / "model.onkel"
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Camera) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://user:secret@127.0.0.1:{server.server_port}/camera"
+        server.shutdown()
+
+
+def test_a_camera_over_http_goes_away_and_comes_back(capsys):
+    shots = [frame for frame, _ in film("static", 24, 12)]
+    pauses, got = [], []
+    with served(shots[:12], shots[12:]) as address:
+        with pytest.raises(frames.InputError, match="gave up after 2 attempts"):
+            got.extend(frames.read(address, retries=2, wait=pauses.append))
+    told = capsys.readouterr().err
+    assert pauses == [1.0, 1.0, 2.0]
+    assert "back after 1 attempt" in told
+    assert "secret" not in told
+    assert [frame.number for frame in got] == list(range(len(got)))
+    assert len(got) >= 20  # a cut may cost the last picture of a connection
+    assert all(frame.live for frame in got)
+    assert np.abs(got[0].image.astype(float) - shots[0]).mean() < 4
+
+
+def test_a_file_behind_an_address_is_read_once(clip):
+    with served(clip.read_bytes(), length=True) as address:
+        assert sum(1 for _ in frames.read(address, retries=0)) == 40
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_endless_stream_is_ended_by_a_signal(number, tmp_path, capsys):
+    out, masks, boxes, model = (tmp_path / name for name in ("out.mp4", "masks", "boxes.csv", "model.onkel"))
+
+    def endless():
+        for shot, _ in film("static", 3000, 0):
+            yield shot
+            if masks.exists() and len(list(masks.iterdir())) > 10:
+                os.kill(os.getpid(), number)
+                return
+            time.sleep(0.005)
+
+    with served(endless()) as address:
+        options = ["--out", str(out), "--masks", str(masks), "--boxes", str(boxes), "--save", str(model), "--quiet"]
+        assert main([address, *options]) == 128 + number
+    assert "interrupted; finishing the files" in capsys.readouterr().err
+    written = len(list(masks.iterdir()))
+    with av.open(str(out)) as container:
+        assert sum(1 for _ in container.decode(video=0)) == written
+    assert len({row["frame"] for row in csv.DictReader(boxes.read_text().splitlines())}) > 3
+    assert onkel.load(model).getBackgroundImage().shape == (HEIGHT, WIDTH, 3)
+
+
+def test_live_frames_that_come_too_fast_are_left_out_and_those_of_a_file_are_not():
+    def shots(live):
+        for i in range(100):
+            yield frames.Frame(i, 0.0, np.zeros((2, 2, 3), np.uint8), live)
+
+    late = Ahead(shots(live=True), depth=4)
+    while late.left_out < 96:  # all is read before the first frame is asked for
+        time.sleep(0.01)
+    assert [frame.number for frame in late] == [96, 97, 98, 99]
+    assert len(list(Ahead(shots(live=False), depth=4))) == 100
+
+
+@contextmanager
+def no_file_over(size):
+    """As on a full disk: a write beyond `size` bytes fails."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_film_that_finds_the_disk_full_plays_up_to_there(tmp_path, capsys):
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    noise = np.random.default_rng(0)
+    for i in range(200):
+        cv2.imwrite(str(pictures / f"{i}.png"), noise.integers(0, 256, (60, 80, 3), np.uint8))
+    out, model = tmp_path / "out.mp4", tmp_path / "model.onkel"
+    with no_file_over(450_000):
+        assert main([str(pictures), "--out", str(out), "--save", str(model), "--quiet"]) == 1
+    told = capsys.readouterr().err
+    assert "out.mp4: writing stopped at frame" in told
+    assert "too large" in told
+    assert model.exists()
+    played = []
+    with av.open(str(out)) as container, suppress(av.error.InvalidDataError):
+        played.extend(1 for _ in container.decode(video=0))
+    assert len(played) >= 45  # the first fifty, or nearly
+
+
+def test_boxes_end_with_a_whole_frame(tmp_path):
+    path = tmp_path / "boxes.csv"
+    boxes = output.BoxFile(str(path), append=False)
+    rows = [(i, 10, 10, 20, 20, 400) for i in range(1, 6)]
+    picture = np.zeros((2, 2, 3), np.uint8)
+    for number in range(3):
+        boxes.write(frames.Frame(number, number / 25, picture), rows)
+    with no_file_over(path.stat().st_size + 50), pytest.raises(output.OutputError, match="writing stopped at frame 3"):
+        boxes.write(frames.Frame(3, 0.12, picture), rows)
+    boxes.close()
+    lines = path.read_text().splitlines()
+    assert len(lines) == 1 + 3 * len(rows)
+    with path.open("a") as torn:
+        torn.write("9,0.36,77,10")
+    again = output.BoxFile(str(path), append=True)
+    assert again.next_id == 6  # a resumed run does not give a number twice
+    again.close()
+    assert path.read_text().splitlines() == lines
+
+
+def test_the_film_keeps_the_time_of_the_input(tmp_path):
+    path = tmp_path / "out.mp4"
+    film = output.Film(str(path))
+    image, scores, mask = np.zeros((9, 8, 3), np.uint8), np.zeros((9, 8), np.float32), np.zeros((9, 8), np.uint8)
+    for number, seconds in enumerate((5.0, 5.1, 5.3, 60.0, 59.0)):  # an outage, then a clock that jumps back
+        film.write(frames.Frame(number, seconds, image), scores, mask, [])
+    film.close()
+    with av.open(str(path)) as container:
+        pictures = list(container.decode(video=0))
+    assert [round(picture.time, 3) for picture in pictures] == [0.0, 0.1, 0.3, 2.3, 2.34]
+    assert (pictures[0].width, pictures[0].height) == (32, 10)  # an odd side gets one more line
+
+
+def test_a_mask_that_finds_the_disk_full_leaves_the_others_whole(pictures, tmp_path, capsys):
+    masks, boxes, model = tmp_path / "masks", tmp_path / "boxes.csv", tmp_path / "model.onkel"
+    masks.mkdir()
+    (masks / "000020.part").mkdir()  # in the way of the twentieth
     assert main([str(pictures), "--masks", str(masks), "--boxes", str(boxes), "--save", str(model), "--quiet"]) == 1
-    assert "No space left" in capsys.readouterr().err
-    assert len(list(masks.iterdir())) == 20
+    assert "000020.png: cannot be written" in capsys.readouterr().err
+    assert len(list(masks.glob("*.png"))) == 20
     assert boxes.read_text().startswith("frame,seconds,id")
     assert model.exists()
+
+
+def test_a_broken_piece_of_a_film_is_told_and_skipped(tmp_path, capsys):
+    path = tmp_path / "clip.avi"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("png", rate=25)
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "rgb24"
+        for frame, _ in film("static", 40, 20):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="bgr24")))
+        container.mux(stream.encode())
+    content = bytearray(path.read_bytes())
+    begin = content.index(b"PNG", len(content) // 2)  # where a picture begins
+    content[begin : begin + 3] = bytes(3)
+    path.write_bytes(content)
+    masks = tmp_path / "masks"
+    assert main([str(path), "--masks", str(masks), "--quiet"]) == 0
+    assert "a broken piece at frame" in capsys.readouterr().err
+    assert 36 <= len(list(masks.iterdir())) <= 39
+
+
+def test_a_resumed_model_keeps_its_settings(pictures, tmp_path, capsys):
+    model = tmp_path / "model.onkel"
+    assert main([str(pictures), "--limit", "2", "--save", str(model), "--quiet"]) == 0
+    assert main([str(pictures), "--resume", str(model), "--sigma", "9", "--quiet"]) == 1
+    assert "--sigma: a resumed model keeps its settings" in capsys.readouterr().err
+
+
+def test_what_cannot_be_written_is_told_at_once_and_older_files_stay(pictures, tmp_path, capsys):
+    film, model = tmp_path / "nosuch" / "out.mp4", tmp_path / "nosuch" / "model.onkel"
+    assert main([str(pictures), "--out", str(film), "--quiet"]) == 1
+    assert "cannot be written" in capsys.readouterr().err
+    assert main([str(pictures), "--save", str(model), "--quiet"]) == 1
+    assert "is no folder" in capsys.readouterr().err
+    old = tmp_path / "out.mp4"
+    old.write_text("older")
+    assert main([str(tmp_path / "nosuch.mp4"), "--out", str(old), "--quiet"]) == 1
+    assert old.read_text() == "older"
 
 
 def test_components_keep_their_numbers():
