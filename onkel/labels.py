@@ -50,10 +50,11 @@ class Labels(_Labels):
             raise ValueError(f"Labels: cost is over {len(delta)} classes and kernel over {len(kappa)}; they must agree")
         if (np.diag(delta) != 0).any() or (delta < 0).any():
             raise ValueError("Labels: cost must be zero on the diagonal and nowhere negative")
-        lowest = float(np.linalg.eigvalsh(kappa)[0])
+        plain = bool(np.array_equal(kappa, np.eye(len(kappa))))
+        lowest = 1.0 if plain else float(np.linalg.eigvalsh(kappa)[0])
         if lowest < -1e-9 * max(1.0, float(np.abs(kappa).max())):
             raise ValueError(f"Labels: kernel must be positive semi-definite; its lowest eigenvalue is {lowest:.3g}")
-        return super().__new__(cls, delta, kappa, bool(np.array_equal(kappa, np.eye(len(kappa)))))
+        return super().__new__(cls, delta, kappa, plain)
 
     @staticmethod
     def flat(m: int) -> Labels:

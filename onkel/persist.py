@@ -197,6 +197,8 @@ def _guarded(step: Callable[[], Any], name: str) -> Any:
         raise BadFile(f"{name}: {error}") from None
     except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         raise BadFile(f"{name}: not a model file of onkel, or a damaged one ({error})") from None
+    except MemoryError:
+        raise BadFile(f"{name}: it claims to hold more than there is memory for") from None
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, ArithmeticError) as error:
         raise BadFile(f"{name}: {error if isinstance(error, ValueError | TypeError) else repr(error)}") from None
 
@@ -206,7 +208,7 @@ def _read(stream: BinaryIO, name: str, given: Given) -> tuple[Any, dict[str, Any
         archive = zipfile.ZipFile(stream)
         head = _header(archive, _size(stream))
         arrays = {key: _array(archive, key, about) for key, about in head["arrays"].items()}
-        content, notes = (build(head[part], arrays, given) for part in ("model", "notes"))
+        content, notes = build([head["model"], head["notes"]], arrays, given)
         if head["kind"] == LEARNED:
             if not (isinstance(content, tuple) and len(content) == 2 and isinstance(content[0], Learner)):
                 raise BadFile("it holds no learner with its state")

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +37,7 @@ _KERNELS = (RBF, Laplacian, Linear, Matern, Polynomial, Sum, Product)
 _LOSSES = (Hinge, Square, Logistic, EpsilonInsensitive, Huber, Novelty, Softmax, Structured)
 _STEPS = (Explicit, Implicit, Adaptive, Alma, InvSqrt, SqrtDecay)
 PARTS = {part.__name__: part for part in (*_KERNELS, *_LOSSES, *_STEPS, Budget, Growing, Observed)}
-_FLAT = 4096  # classes; beyond, an unstructured label set is kept as arrays, whose size the file has to prove
+_FLAT = 1024  # classes; beyond, an unstructured label set is kept as arrays, whose size the file has to prove
 
 KINDS = "biufUSMm"  # what an array may hold: numbers, text, times; never Python objects
 
@@ -141,9 +141,23 @@ def _named(kind: str, function: Any, identity: Any, users: dict[tuple[str, str],
 
 def build(tree: Any, arrays: Mapping[str, Array], given: Given) -> Any:
     """The value that ``describe`` took apart; ValueError, TypeError or KeyError where the tree does not make sense."""
+    if sum(m * m for m in _flat_sets(tree)) > _FLAT * _FLAT:  # matrices of m x m, the one thing that is larger than its description
+        raise ValueError(f"more classes in flat label sets than {_FLAT}")
+    return _build(tree, arrays, given)
 
+
+def _flat_sets(tree: Any) -> Iterator[int]:
+    for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from _flat_sets(part)
+    if isinstance(tree, dict) and tree.get("is") == "Labels" and "flat" in tree:
+        if type(tree["flat"]) is not int or tree["flat"] < 1:
+            raise ValueError(f"a flat label set of {tree['flat']!r} classes")
+        yield tree["flat"]
+
+
+def _build(tree: Any, arrays: Mapping[str, Array], given: Given) -> Any:
     def inside(part: Any) -> Any:
-        return build(part, arrays, given)
+        return _build(part, arrays, given)
 
     if isinstance(tree, list):
         return [inside(item) for item in tree]
@@ -176,8 +190,6 @@ def build(tree: Any, arrays: Mapping[str, Array], given: Given) -> Any:
         check(learner, state)
         return learner, state
     if kind == "Labels" and "flat" in rest:
-        if type(rest["flat"]) is not int or not 1 <= rest["flat"] <= _FLAT:
-            raise ValueError(f"a flat label set of {rest['flat']!r} classes")
         return Labels.flat(rest["flat"])
     parts = {key: inside(item) for key, item in rest.items()}
     if kind == "Labels":

@@ -120,6 +120,8 @@ class _Door(base.Estimator):
                 estimator._learn(rows, y, None, estimator._model is None, estimator._hierarchy()[1])
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        if self._get_params()["drift"] is not None:
+            raise TypeError("a drift detector is an object of another library and cannot be saved; pickle keeps both")
         header, arrays = self._estimator._to_file()
         return {**header, "names": list(self._names)}, arrays
 

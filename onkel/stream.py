@@ -18,6 +18,7 @@ from onkel.model import KEPT, Coded, Model, part, restored, rows
 from onkel.plain import check
 from onkel.plan import Plan
 
+SEEN = ("n_features_in_", "feature_names_in_")
 BLOCK = 8192  # rows between two moments at which Ctrl-C finds a whole model
 
 
@@ -176,8 +177,13 @@ class Stream(BaseEstimator):
         return state
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        if self.drift is not None:
+            raise TypeError(
+                "a drift detector is an object of another library and cannot be saved; "
+                "save(model.snapshot().set_params(drift=None), path) keeps all but the detector, pickle keeps both"
+            )
         header: dict[str, Any] = {"params": self.get_params(deep=False), "model": None}
-        header["features"] = {name: getattr(self, name) for name in ("n_features_in_", "feature_names_in_") if hasattr(self, name)}
+        header["features"] = {name: getattr(self, name) for name in SEEN if hasattr(self, name)}
         model = self._model
         if model is not None:
             header["model"] = {name: getattr(model, name) for name in (*KEPT, "declared")}
@@ -188,9 +194,14 @@ class Stream(BaseEstimator):
     def _from_file(cls, header: dict[str, Any], arrays: dict[str, Any], kernels: Any) -> Self:
         made = cls(**header["params"])
         for name, value in header["features"].items():
+            if name not in SEEN:
+                raise ValueError(f"an estimator has no {name!r}")
             setattr(made, name, value)
         parts = header["model"]
         if parts is not None:
+            known = len(parts["classes"])
+            if cls._task == "classes" and made.labels is None and parts["state"].m != max(known, 1):  # before m x m costs are made
+                raise ValueError(f"{known} classes, and a state of {parts['state'].m}")
             made._model = restored(made._plan(), parts)
             check(made._model.learner, made._model.state)
         return made

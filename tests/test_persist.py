@@ -287,6 +287,26 @@ def test_an_estimator_with_a_kernel_of_ones_own():
     assert np.array_equal(again.predict(words), estimator.predict(words))
 
 
+def test_a_drift_detector_cannot_be_saved_but_the_model_can(tmp_path):
+    from river.drift import ADWIN
+
+    from onkel import river
+
+    X, y = data(200)
+    model = onkel.KernelClassifier(budget=16, drift=ADWIN()).partial_fit(X, y)
+    with pytest.raises(TypeError, match=r"snapshot\(\)\.set_params\(drift=None\)"):
+        onkel.save(model, tmp_path / "model.onkel")
+    onkel.save(model.snapshot().set_params(drift=None), tmp_path / "model.onkel")
+    assert model.drift is not None
+    again = onkel.load(tmp_path / "model.onkel")
+    assert again.drift is None
+    assert np.array_equal(again.decision_function(X), model.decision_function(X))
+    pickled = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(pickled.decision_function(X), model.decision_function(X))
+    with pytest.raises(TypeError, match="pickle"):
+        onkel.save(river.KernelClassifier(drift=ADWIN()), tmp_path / "river.onkel")
+
+
 def test_names_of_classes_keep_their_types():
     X, _ = data(40)
     for names in ([1, 2], ["ä", "b"], [True, False], [1.0, 2.0]):
@@ -634,6 +654,75 @@ def test_an_edited_sparse_store_is_refused():
         array[0] = value
         with pytest.raises(BadFile, match="points"):
             persist.loads(with_array(blob, f"model.state.points.{name}", array))
+
+
+LIMITED = """
+import resource, sys
+from onkel import persist
+persist.load(sys.argv[1])                       # what loading needs anyway
+with open("/proc/self/statm") as sizes:
+    now = int(sizes.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (now + 100 * 2**20, resource.RLIM_INFINITY))
+for path in sys.argv[2:]:
+    try:
+        persist.load(path)
+        print("loaded", path)
+    except persist.BadFile as error:
+        print("refused", error)
+"""
+
+
+def models_that_claim(kind):
+    """A small model of this kind, and what in its header might claim to be large."""
+    X, y = data(40)
+    labels = onkel.silk(RBF, onkel.Structured(onkel.Labels.flat(3)), budget=8)
+    if kind == "learner":
+        return (labels, labels.learn(labels.init(), X, np.arange(40) % 3)[0]), ["learner"]
+    if kind == "fresh learner":
+        return (labels, labels.init()), ["learner", "state"]
+    return onkel.KernelClassifier(budget=8).fit(X, y), ["header"]
+
+
+def numbers(tree, path=()):
+    """The ways to all numbers of a tree."""
+    for key, part in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
+        yield from numbers(part, (*path, key))
+    if type(tree) in (int, float):
+        yield path
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux to limit memory")
+@pytest.mark.parametrize("kind", ["learner", "fresh learner", "estimator"])
+def test_a_tiny_file_cannot_claim_much_memory(kind, tmp_path):
+    model, parts = models_that_claim(kind)
+    blob = persist.dumps(model)
+    members = taken_apart(blob)
+    head = json.loads(members["onkel.json"])
+    paths = [tmp_path / "honest.onkel"]
+    paths[0].write_bytes(blob)
+    for way in (way for part in parts for way in numbers(head["model"][part], ("model", part))):
+        for value in (3000, 10**6, 10**10, 2**62):
+            edit = json.loads(json.dumps(head))
+            inner = edit
+            for key in way[:-1]:
+                inner = inner[key]
+            inner[way[-1]] = value
+            paths.append(tmp_path / f"{len(paths)}.onkel")
+            paths[-1].write_bytes(sealed(members, edit))
+    if kind == "estimator":
+        edit = json.loads(json.dumps(head))
+        edit["model"]["header"]["model"]["classes"] = list(range(5000))
+        paths.append(tmp_path / "classes.onkel")
+        paths[-1].write_bytes(sealed(members, edit))
+    many = {**head, "notes": {"sets": [{"is": "Labels", "flat": 900 + i} for i in range(50)]}}
+    paths.append(tmp_path / "many.onkel")
+    paths[-1].write_bytes(sealed(members, many))
+    done = subprocess.run([sys.executable, "-c", LIMITED, *paths], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    told = done.stdout.splitlines()
+    assert len(told) == len(paths) - 1
+    assert not [line for line in told if "memory" in line]  # refused for what it is, not for want of memory
+    assert "flat label sets" in told[-1]
 
 
 # --- crashes ----------------------------------------------------------------------------------------------------------------------
