@@ -8,19 +8,16 @@ nothing.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from .crew import Crew, claim, report
 from .settings import Settings
 
 LANES = 64
-PIECE, PIECES = 16384, 4  # pixels that a thread takes at least at a time, and pieces per thread at most
+GRAIN = 8  # blocks that a thread takes at a time
 _ROUND = np.float32(12582912.0)  # 1.5 * 2^23: adding and subtracting it rounds to an integer, left in the low bits
 # 2^r on [-1/2, 1/2], minimax of degree 4, relative error below 3e-6
 _E0, _E1, _E2, _E3, _E4 = (np.float32(c) for c in (0.999999281, 0.693121575, 0.240247236, 0.0559190723, 0.00957080384))
@@ -118,8 +115,7 @@ def load_block(frame, block, x):
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def step(
     frame,
-    first,
-    last,
+    turns,
     points,
     coef,
     sharpness,
@@ -139,7 +135,7 @@ def step(
     lanes,
     slot_mask,
 ):
-    """Blocks first..last of one frame: scores f = scale * sum_i coef_i 2^(-sharpness |p_i - x|^2), then the update.
+    """One frame, its blocks in turns with other threads: f = scale * sum_i coef_i 2^(-sharpness |p_i - x|^2), then the update.
 
     f <- shrink f + a k(x, .),   a = clip(rho - shrink f, 0, cap)  (implicit, SILK)   or   cap 1[f < rho]  (explicit, NORMA).
     The smallest coefficient leaves; the new one competes. Under NORMA all coefficients are born equal, so the smallest is
@@ -150,47 +146,52 @@ def step(
     scale32, shrunk = np.float32(scale), np.float32(scale * shrink)
     grow = np.float32(1.0 / (scale * shrink))  # a coefficient born now is stored as a * grow
     rho32, cap32, limit = np.float32(rho), np.float32(cap), np.float32(threshold)
-    for block in range(first, last):
-        load_block(frame, block, x)
-        for i in range(LANES):
-            acc[i] = zero
-            key[i] = np.int32(0x7FFFFFFF)
-        if channels == 3:
-            for s in range(slots):
-                for i in range(LANES):
-                    a = coef[block, s, i]
-                    acc[i] += a * gauss(distance3(points, block, s, i, x, far), curve)
-                    key[i] = min(key[i], tagged(a, s, slot_mask))
-        else:
-            for s in range(slots):
-                for i in range(LANES):
-                    a = coef[block, s, i]
-                    acc[i] += a * gauss(distance1(points, block, s, i, x, far), curve)
-                    key[i] = min(key[i], tagged(a, s, slot_mask))
-        for i in range(LANES):
-            f = scale32 * acc[i]
-            scores[block, i] = f
-            mask[block, i] = np.uint8(255) if f < limit else np.uint8(0)
-        if not learn:
-            continue
-        for i in range(LANES):
-            if implicit:
-                a = min(max(rho32 - shrunk * acc[i], zero), cap32) * grow
+    blocks, first = coef.shape[0], claim(turns, GRAIN)
+    while first < blocks:
+        last = min(first + GRAIN, blocks)
+        for block in range(first, last):
+            load_block(frame, block, x)
+            for i in range(LANES):
+                acc[i] = zero
+                key[i] = np.int32(0x7FFFFFFF)
+            if channels == 3:
+                for s in range(slots):
+                    for i in range(LANES):
+                        a = coef[block, s, i]
+                        acc[i] += a * gauss(distance3(points, block, s, i, x, far), curve)
+                        key[i] = min(key[i], tagged(a, s, slot_mask))
             else:
-                a = cap32 * grow if scale32 * acc[i] < rho32 else zero
-            smallest = np.int32(key[i] & slot_mask).view(np.float32)
-            acc[i] = a if a >= smallest else zero
-        count = 0  # few lanes update: list them without a branch, which would be guessed wrong too often
-        for i in range(LANES):
-            lanes[count] = i
-            count += np.int64(acc[i] > zero)
-        for j in range(count):
-            i = np.int64(lanes[j])
-            s = np.int64(key[i] & ~slot_mask)
-            if acc[i] >= coef[block, s, i]:
-                coef[block, s, i] = acc[i]
-                for c in range(channels):
-                    points[block, s, c, i] = frame[block, i, c]
+                for s in range(slots):
+                    for i in range(LANES):
+                        a = coef[block, s, i]
+                        acc[i] += a * gauss(distance1(points, block, s, i, x, far), curve)
+                        key[i] = min(key[i], tagged(a, s, slot_mask))
+            for i in range(LANES):
+                f = scale32 * acc[i]
+                scores[block, i] = f
+                mask[block, i] = np.uint8(255) if f < limit else np.uint8(0)
+            if not learn:
+                continue
+            for i in range(LANES):
+                if implicit:
+                    a = min(max(rho32 - shrunk * acc[i], zero), cap32) * grow
+                else:
+                    a = cap32 * grow if scale32 * acc[i] < rho32 else zero
+                smallest = np.int32(key[i] & slot_mask).view(np.float32)
+                acc[i] = a if a >= smallest else zero
+            count = 0  # few lanes update: list them without a branch, which would be guessed wrong too often
+            for i in range(LANES):
+                lanes[count] = i
+                count += np.int64(acc[i] > zero)
+            for j in range(count):
+                i = np.int64(lanes[j])
+                s = np.int64(key[i] & ~slot_mask)
+                if acc[i] >= coef[block, s, i]:
+                    coef[block, s, i] = acc[i]
+                    for c in range(channels):
+                        points[block, s, c, i] = frame[block, i, c]
+        report(turns, last - first)
+        first = claim(turns, GRAIN)
 
 
 @njit(nogil=True, cache=True)
@@ -211,32 +212,6 @@ def median5(raw, out, column):
             out[y, x] = np.uint8(255) if count > np.uint8(12) else np.uint8(0)
 
 
-class Crew:
-    """Runs compiled, GIL-free work in `threads` threads that take pieces of it until none is left; one thread: a plain call."""
-
-    def __init__(self, threads: int):
-        self.threads = threads
-        self.pool = ThreadPoolExecutor(threads - 1, "onkel-video") if threads > 1 else None
-
-    def pieces(self, size: int, least: int) -> list[tuple[int, int]]:
-        """0..size in pieces of at least `least`: one per thread, or more, so that a thread held up elsewhere delays little."""
-        count = max(1, min(size // least, PIECES * self.threads)) if self.pool else 1
-        return list(itertools.pairwise(size * i // count for i in range(count + 1)))
-
-    def run(self, work: Callable[[int, int, int], None], pieces: list[tuple[int, int]]) -> None:
-        """Call work(thread, first, last) for every piece; the caller's own thread is number 0."""
-        left = iter(pieces)  # shared: taking the next one is a single step of the interpreter
-
-        def help_out(thread: int) -> None:
-            for first, last in left:
-                work(thread, first, last)
-
-        waiting = [self.pool.submit(help_out, i) for i in range(1, min(self.threads, len(pieces)))] if self.pool else []
-        help_out(0)
-        for task in waiting:
-            task.result()
-
-
 class Grid:
     """What every CPU model holds: the frame's pixels in blocks of 64, padded; masks, scores and scratch, allocated once."""
 
@@ -245,26 +220,21 @@ class Grid:
         self.pixels, self.threads = height * width, threads
         self.blocks = -(-self.pixels // LANES)
         self.crew = Crew(threads)
-        self.block_pieces = self.crew.pieces(self.blocks, PIECE // LANES)
-        self.row_pieces = self.crew.pieces(height, max(1, PIECE // width))
         self.padded = np.zeros((self.blocks * LANES, channels), dtype) if self.pixels % LANES else None
         self.score_blocks = np.zeros((self.blocks, LANES), np.float32)
         self.raw_blocks = np.zeros((self.blocks, LANES), np.uint8)
-        self.column, self.count = np.zeros((2, threads, width + 4), np.uint8)
         # Bytes are compared in 16 bits, twice as many at a time, unless colours that 16 bits cannot tell apart still have a k
         narrow = self.dtype == np.uint8 and (channels == 1 or sharpness * 65535 > 24)
-        self.x = np.zeros((threads, 3, LANES), np.uint16 if narrow else np.float32)
-        self.far = self.x.dtype.type(min(120.0 / sharpness, 65535.0 if narrow else np.inf))  # k is nothing from here on
-        self.acc, self.pull = np.zeros((2, threads, LANES), np.float32)
-        self.low, self.near = np.zeros((2, threads, LANES), np.int32)
+        self.x = self.scratch((3, LANES), np.uint16 if narrow else np.float32)
+        self.far = self.x[0].dtype.type(min(120.0 / sharpness, 65535.0 if narrow else np.inf))  # k is nothing from here on
+        self.acc, self.pull = (self.scratch(LANES, np.float32) for _ in range(2))
+        self.low, self.near = (self.scratch(LANES, np.int32) for _ in range(2))
+        self.column, self.count = (self.scratch(width + 4, np.uint8) for _ in range(2))
 
-    def over_blocks(self, work: Callable[[int, int, int], None]) -> None:
-        """work(thread, first, last) over all blocks, by all threads."""
-        self.crew.run(work, self.block_pieces)
-
-    def over_rows(self, work: Callable[[int, int, int], None]) -> None:
-        """work(thread, first, last) over all rows of the frame, by all threads."""
-        self.crew.run(work, self.row_pieces)
+    def scratch(self, shape: int | tuple[int, ...], dtype: type) -> list[np.ndarray]:
+        """One array per thread, on cache lines that no other thread writes."""
+        size, away = int(np.prod(shape)), 128 // np.dtype(dtype).itemsize
+        return [np.zeros(size + 2 * away, dtype)[away:-away].reshape(shape) for _ in range(self.threads)]
 
     def image(self, blocks: np.ndarray) -> np.ndarray:
         """The (height, width) view of an array kept in blocks."""
@@ -303,11 +273,10 @@ class Exact:
         threshold = s.threshold * min(1.0, self.reach / s.rho)
         implicit = s.rule == "silk"
 
-        def work(part: int, first: int, last: int) -> None:
+        def work(part: int, turns: np.ndarray) -> None:
             step(
                 pixels,
-                first,
-                last,
+                turns,
                 self.points,
                 self.coef,
                 s.sharpness,
@@ -328,7 +297,7 @@ class Exact:
                 mask,
             )
 
-        g.over_blocks(work)
+        g.crew.run(work, g.blocks)
         if s.median:
             median5(g.image(g.raw_blocks), out, g.column[0])
         else:

@@ -12,18 +12,19 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from .cpu import LANES, Grid, bell, distance1, distance3, fetch_slots, gauss, load_block, slot_mask, strongest, tagged
+from .cpu import GRAIN, LANES, Grid, bell, distance1, distance3, fetch_slots, gauss, load_block, slot_mask, strongest, tagged
+from .crew import claim, report, tally
 from .light import ALARM, EXPLAINED, SHADE, Light, keep_objects
 from .settings import Settings
 
 AHEAD = 2  # blocks from prefetch to use
+ROWS_AT_ONCE = 4  # that a thread settles
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def step(
     frame,
-    first,
-    last,
+    turns,
     points,
     coef,
     used,
@@ -62,68 +63,73 @@ def step(
     rho32, near32 = np.float32(rho), np.float32(near_k)
     cap32, shade32, slow32 = np.float32(cap), np.float32(shade_cap), np.float32(slow_cap)
     move32, half, theta32, kappa32 = np.float32(move), np.float32(rounding), np.float32(theta), np.float32(kappa)
-    for block in range(first, last):
-        if block + AHEAD < last:
-            fetch_slots(points, coef, block + AHEAD, np.int64(used[block + AHEAD]))
-        load_block(frame, block, x)
-        for i in range(LANES):
-            acc[i] = zero
-            low[i] = np.int32(0x7FFFFFFF)
-            near[i] = np.int32(0)
-        slots = np.int64(used[block])
-        if channels == 3:
-            for s in range(slots):
-                for i in range(LANES):
-                    a, k = coef[block, s, i], gauss(distance3(points, block, s, i, x, far), curve)
-                    acc[i] += a * k
-                    low[i] = min(low[i], tagged(a, s, slot_mask))
-                    near[i] = max(near[i], tagged(k if a > zero else zero, s, slot_mask))
-        else:
-            for s in range(slots):
-                for i in range(LANES):
-                    a, k = coef[block, s, i], gauss(distance1(points, block, s, i, x, far), curve)
-                    acc[i] += a * k
-                    low[i] = min(low[i], tagged(a, s, slot_mask))
-                    near[i] = max(near[i], tagged(k if a > zero else zero, s, slot_mask))
-        for i in range(LANES):
-            f = scale32 * acc[i]
-            scores[block, i] = f
-            mask[block, i] = ALARM if f * (one + kappa32 * np.float32(unrest[block, i])) < theta32 else np.uint8(0)
-        if not learn:
-            continue
-        strangers = np.int32(0)  # lanes whose colour is new, and which must therefore take a slot
-        for i in range(LANES):
-            calm = previous[block, i] == 0
-            limit = cap32 if calm else (shade32 if previous[block, i] == SHADE else slow32)
-            a = max(min(rho32 - shrunk * acc[i], limit), zero) * grow
-            close = np.int32(near[i] & slot_mask).view(np.float32) > near32
-            low[i] = low[i] if (not close) and a > zero else np.int32(-1)
-            strangers += np.int32(low[i] >= 0)
-            near[i] = np.int32(near[i] & ~slot_mask) if close else np.int32(-1)
-            acc[i] = a
-            pull[i] = move32 if calm else zero
-        for s in range(slots):  # fold: the nearest colour's coefficient grows, and a calm pixel's colour moves a little
+    blocks, first = coef.shape[0], claim(turns, GRAIN)
+    while first < blocks:
+        last = min(first + GRAIN, blocks)
+        for block in range(first, last):
+            if block + AHEAD < blocks:
+                fetch_slots(points, coef, block + AHEAD, np.int64(used[block + AHEAD]))
+            load_block(frame, block, x)
             for i in range(LANES):
-                coef[block, s, i] += acc[i] if near[i] == np.int32(s) else zero
-            for c in range(channels):
-                for i in range(LANES):
-                    old, pulled = np.float32(points[block, s, c, i]), pull[i] if near[i] == np.int32(s) else zero
-                    points[block, s, c, i] = old + pulled * (np.float32(x[c, i]) - old) + half
-        if strangers == 0:
-            continue
-        for i in range(LANES):
-            if low[i] < 0:
+                acc[i] = zero
+                low[i] = np.int32(0x7FFFFFFF)
+                near[i] = np.int32(0)
+            slots = np.int64(used[block])
+            if channels == 3:
+                for s in range(slots):
+                    for i in range(LANES):
+                        a, k = coef[block, s, i], gauss(distance3(points, block, s, i, x, far), curve)
+                        acc[i] += a * k
+                        low[i] = min(low[i], tagged(a, s, slot_mask))
+                        near[i] = max(near[i], tagged(k if a > zero else zero, s, slot_mask))
+            else:
+                for s in range(slots):
+                    for i in range(LANES):
+                        a, k = coef[block, s, i], gauss(distance1(points, block, s, i, x, far), curve)
+                        acc[i] += a * k
+                        low[i] = min(low[i], tagged(a, s, slot_mask))
+                        near[i] = max(near[i], tagged(k if a > zero else zero, s, slot_mask))
+            for i in range(LANES):
+                f = scale32 * acc[i]
+                scores[block, i] = f
+                mask[block, i] = ALARM if f * (one + kappa32 * np.float32(unrest[block, i])) < theta32 else np.uint8(0)
+            if not learn:
                 continue
-            s = np.int64(low[i] & ~slot_mask)
-            if slots < budget and coef[block, s, i] > zero:
-                s = slots
-                used[block] = slots + 1
-            if acc[i] >= coef[block, s, i]:
-                coef[block, s, i] = acc[i]
+            strangers = np.int32(0)  # lanes whose colour is new, and which must therefore take a slot
+            for i in range(LANES):
+                calm = previous[block, i] == 0
+                limit = cap32 if calm else (shade32 if previous[block, i] == SHADE else slow32)
+                a = max(min(rho32 - shrunk * acc[i], limit), zero) * grow
+                close = np.int32(near[i] & slot_mask).view(np.float32) > near32
+                low[i] = low[i] if (not close) and a > zero else np.int32(-1)
+                strangers += np.int32(low[i] >= 0)
+                near[i] = np.int32(near[i] & ~slot_mask) if close else np.int32(-1)
+                acc[i] = a
+                pull[i] = move32 if calm else zero
+            for s in range(slots):  # fold: the nearest colour's coefficient grows, and a calm pixel's colour moves a little
+                for i in range(LANES):
+                    coef[block, s, i] += acc[i] if near[i] == np.int32(s) else zero
                 for c in range(channels):
-                    points[block, s, c, i] = frame[block, i, c]
-            else:  # too weak to take a slot: wear the weakest down, or colours that stay could be locked out for ever
-                coef[block, s, i] -= acc[i]
+                    for i in range(LANES):
+                        old, pulled = np.float32(points[block, s, c, i]), pull[i] if near[i] == np.int32(s) else zero
+                        points[block, s, c, i] = old + pulled * (np.float32(x[c, i]) - old) + half
+            if strangers == 0:
+                continue
+            for i in range(LANES):
+                if low[i] < 0:
+                    continue
+                s = np.int64(low[i] & ~slot_mask)
+                if slots < budget and coef[block, s, i] > zero:
+                    s = slots
+                    used[block] = slots + 1
+                if acc[i] >= coef[block, s, i]:
+                    coef[block, s, i] = acc[i]
+                    for c in range(channels):
+                        points[block, s, c, i] = frame[block, i, c]
+                else:  # too weak to take a slot: wear the weakest down, or colours that stay could be locked out for ever
+                    coef[block, s, i] -= acc[i]
+        report(turns, last - first)
+        first = claim(turns, GRAIN)
 
 
 @njit(nogil=True, cache=True)
@@ -145,11 +151,11 @@ def forget(coef, used, first, last, floor):
 
 
 @njit(nogil=True, cache=True)
-def learn_now(frame, first, last, points, coef, used, mask, sharpness, near_k, coefficient):
+def learn_now(frame, points, coef, used, mask, sharpness, near_k, coefficient):
     """What light explains is background: give every EXPLAINED pixel's colour a full coefficient at once."""
     budget, channels = points.shape[1], points.shape[2]
     curve, far = bell(sharpness), np.float32(120.0 / sharpness)
-    for block in range(first, last):
+    for block in range(coef.shape[0]):
         wanted = np.int32(0)
         for i in range(LANES):
             wanted += np.int32(mask[block, i] == EXPLAINED)
@@ -190,35 +196,46 @@ def sixteenth(u):
 
 
 @njit(nogil=True, cache=True)
-def settle(raw, out, unrest, first, last, lonely, learn, column, count):
-    """5x5 binary median of the alarms in rows first..last, and the lesson of the false ones.
+def settle(frame, raw, out, unrest, previous, reference, turns, lonely, learn, column, count):
+    """5x5 binary median of the alarms, and the lesson of the false ones; rows in turns with other threads.
 
     An alarm that light explained, or with at most `lonely` alarms in its 5x5 neighbourhood, was false: unrest goes up by
-    1/16 of the way to 255, otherwise down by 1/16. Returns the number of lonely alarms. All in bytes, 64 at a time; of the
-    values in `raw` only ALARM is odd.
+    1/16 of the way to 255, otherwise down by 1/16. `previous` becomes the mask and `reference` the frame. Tallies the lonely
+    alarms. All in bytes, 64 at a time; of the values in `raw` only ALARM is odd.
     """
     height, width = raw.shape
-    alone, most, one, zero = 0, np.uint8(lonely), np.uint8(1), np.uint8(0)
-    for y in range(first, last):
-        a, b, here = raw[max(y - 2, 0)], raw[max(y - 1, 0)], raw[y]
-        c, d = raw[min(y + 1, height - 1)], raw[min(y + 2, height - 1)]
-        for x in range(width):
-            column[x + 2] = (a[x] & one) + (b[x] & one) + (here[x] & one) + (c[x] & one) + (d[x] & one)
-        column[0] = column[1] = column[2]
-        column[width + 2] = column[width + 3] = column[width + 1]
-        for x in range(width):
-            count[x] = column[x] + column[x + 1] + column[x + 2] + column[x + 3] + column[x + 4]
-            out[y, x] = ALARM if count[x] > np.uint8(12) else zero
-        if not learn:
-            continue
-        for x in range(width):
-            lone = np.uint8(count[x] <= most) & here[x] & one
-            u = unrest[y, x]
-            unrest[y, x] = u + sixteenth(~u) if (here[x] == EXPLAINED) | (lone != zero) else u - sixteenth(u)
-            count[x] = lone
-        for x in range(width):
-            alone += np.int64(count[x])
-    return alone
+    most, one, zero = np.uint8(lonely), np.uint8(1), np.uint8(0)
+    first = claim(turns, ROWS_AT_ONCE)
+    while first < height:
+        last = min(first + ROWS_AT_ONCE, height)
+        for y in range(first, last):
+            a, b, here = raw[max(y - 2, 0)], raw[max(y - 1, 0)], raw[y]
+            c, d = raw[min(y + 1, height - 1)], raw[min(y + 2, height - 1)]
+            for x in range(width):
+                column[x + 2] = (a[x] & one) + (b[x] & one) + (here[x] & one) + (c[x] & one) + (d[x] & one)
+            column[0] = column[1] = column[2]
+            column[width + 2] = column[width + 3] = column[width + 1]
+            for x in range(width):
+                count[x] = column[x] + column[x + 1] + column[x + 2] + column[x + 3] + column[x + 4]
+                out[y, x] = ALARM if count[x] > np.uint8(12) else zero
+            if learn:
+                for x in range(width):
+                    lone = np.uint8(count[x] <= most) & here[x] & one
+                    u = unrest[y, x]
+                    unrest[y, x] = u + sixteenth(~u) if (here[x] == EXPLAINED) | (lone != zero) else u - sixteenth(u)
+                    count[x] = lone
+                alone = 0
+                for x in range(width):
+                    alone += np.int64(count[x])
+                tally(turns, alone)
+                for x in range(width):
+                    previous[y, x] = out[y, x]
+                row = frame.size // height
+                now, then = frame[y * row : (y + 1) * row], reference[y * row : (y + 1) * row]
+                for q in range(row):
+                    then[q] = now[q]
+        report(turns, last - first)
+        first = claim(turns, ROWS_AT_ONCE)
 
 
 THETA_RANGE = (0.45, 0.67)  # the frame's threshold on f moves in here
@@ -240,7 +257,6 @@ class Fold:
         self.previous = np.zeros((grid.blocks, LANES), np.uint8)
         self.reference, self.spare = np.zeros((2, grid.pixels, channels), dtype)
         self.light = Light(height, width) if settings.light else None
-        self.lonely = np.zeros(grid.threads, np.int64)
         self.scale, self.frames, self.calm_frames = 1.0, 0, 0
         self.theta = 0.6 * settings.rho if settings.threshold is None else settings.threshold
 
@@ -257,11 +273,10 @@ class Fold:
         shade = min(cap, max(SHADES * s.slow, slow))
         bits, rounding = slot_mask(s.budget), 0.5 if g.dtype == np.uint8 else 0.0
 
-        def work(part: int, first: int, last: int) -> None:
+        def work(part: int, turns: np.ndarray) -> None:
             step(
                 pixels,
-                first,
-                last,
+                turns,
                 self.points,
                 self.coef,
                 self.used,
@@ -291,28 +306,21 @@ class Fold:
                 bits,
             )
 
-        g.over_blocks(work)
+        g.crew.run(work, g.blocks)
         limit, explained = 2.0 * s.sigma**2 * -np.log(min(self.theta / s.rho, 0.99)), 0
         before = self.previous.reshape(-1)
         if self.light:
             explained = self.light.take_back(flat, self.reference, before, g.raw_blocks.reshape(-1), limit)
         if learn and explained:
             coefficient = s.rho / (self.scale * shrink)
-            g.over_blocks(
-                lambda part, first, last: learn_now(
-                    pixels, first, last, self.points, self.coef, self.used, g.raw_blocks, s.sharpness, s.fold, coefficient
-                )
-            )
+            learn_now(pixels, self.points, self.coef, self.used, g.raw_blocks, s.sharpness, s.fold, coefficient)
         raw, unrest, previous = g.image(g.raw_blocks), g.image(self.unrest), g.image(self.previous)
-        spare = self.spare.reshape(frame.shape)
-        self.lonely[:] = 0
-
-        def conclude(part: int, first: int, last: int) -> None:
-            self.lonely[part] += settle(raw, out, unrest, first, last, 7, learn, g.column[part], g.count[part])
-            if learn:
-                previous[first:last], spare[first:last] = out[first:last], frame[first:last]
-
-        g.over_rows(conclude)
+        lonely = g.crew.run(
+            lambda part, turns: settle(
+                flat.ravel(), raw, out, unrest, previous, self.spare.ravel(), turns, 7, learn, g.column[part], g.count[part]
+            ),
+            g.height,
+        )
         if not s.median:
             np.equal(raw, ALARM, out=out.view(np.bool_))
             np.multiply(out, ALARM, out=out)
@@ -326,7 +334,7 @@ class Fold:
         if explained > LIGHT_SHARE * g.pixels or settled > LOST_SHARE * g.pixels:
             self.calm_frames = 0
         if s.threshold is None and s.nu:
-            rate = max(int(self.lonely.sum()) / g.pixels, 1e-5)
+            rate = max(lonely / g.pixels, 1e-5)
             low, high = (s.rho * v for v in THETA_RANGE)
             self.theta = min(max(self.theta * (s.nu / rate) ** 0.02, low), high)
         self.scale *= shrink
