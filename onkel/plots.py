@@ -36,6 +36,7 @@ HUE_OF = {
     "ILK": "blue",
     "ILK(0)": "blue",
     "SILK": "sky",
+    "SILK, merging": "pink",
     "NORMA": "orange",
     "NORMA(0)": "orange",
     "NORMA, truncated": "yellow",

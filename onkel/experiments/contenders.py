@@ -41,6 +41,8 @@ def make(
             return onkel.ilk(kernel, loss, eta=eta, lam=lam)
         case "SILK":
             return onkel.silk(kernel, loss, eta=eta, lam=lam, budget=budget)
+        case "SILK, merging":
+            return onkel.silk(kernel, loss, eta=eta, lam=lam, budget=budget, drop="merge")
         case "SVMD":
             return onkel.svmd(kernel, loss, eta=eta, lam=lam, mu=mu, decay=decay, budget=budget, eta_max=eta_ceiling(lam))
         case "perceptron":
