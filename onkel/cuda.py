@@ -1,9 +1,13 @@
 """The hot loop in CUDA C; onkel.gpu compiles and feeds it.
 
 ``scan`` looks to the right: the scores of the whole block stand in shared memory, and a point that comes or goes corrects those
-of the examples still to come.  An example that changes nothing then costs one decision and no pass over the budget.  One thread
-block is one learner: warp 0 decides, each thread keeps the scores of EACH examples, warp 1 finds who goes next.  Who goes does
-not depend on who comes, so its kernel values are on their way before the decision falls.
+of the examples still to come.  One thread block is one learner.  Its first warp decides, lanes being labels, over a window of up
+to 32 examples without a barrier of the whole block.  The second warp keeps the books meanwhile: it corrects the scores of the
+window, lanes being examples, and finds who goes next.  What came and went in a window reaches the examples after it all at
+once: the next window's first, the rest, by the other warps, while the first two are already there.
+
+Who goes is found without a search: the points that stood there at the start of the block were sorted, and leave in that order;
+those of the block itself compete with the first of them through the least of each group of 32.
 """
 
 CODE = r"""
@@ -11,7 +15,7 @@ typedef REAL real;
 typedef long long wide;
 
 #define ALL 0xffffffffu
-#define GROUP 128                                    // slots whose smallest magnitude is kept together
+#define CHUNK 8                                      // comings and goings that a thread takes to its examples at a time
 #define FREE 0xffffffffu                             // the rank of a slot without a point
 #define INF __longlong_as_double(0x7ff0000000000000LL)
 
@@ -19,8 +23,8 @@ enum { HINGE, NOVELTY, SQUARE, EPSILON, HUBER, LOGISTIC, STRUCTURED, SOFTMAX };
 enum { RBF, POLYNOMIAL, LINEAR };
 enum { IMPLICIT, LAM, C, NU, OFFSET, SMALLEST, BUDGET, ETA, ETA_ROW, KERNEL, RULES };
 enum { N, USED, HEAD, SCALE, THETA, FAILED, NUMBERS };
-enum { DONE, FOLD, INSERT };
-enum { Y, WEIGHT, ETA_NOW, SHRINK, SELF, PACE };          // what the decision asks of each example
+enum { ON, FOLD, STOP };
+enum { GO = 1, DONE, FOUND };                              // barriers between the first two warps
 
 __device__ __forceinline__ real transform(const double* kernel, real v)
 {
@@ -144,17 +148,25 @@ __device__ bool violated(int loss, double f, double y, double theta)
     }
 }
 
-__device__ double prox(int loss, double z, double y, double theta, double cap, double k)
+// `gain` is 1 / k, or zero for a k that is not positive
+__device__ double prox(int loss, double z, double y, double theta, double cap, double k, double gain)
 {
     switch (loss) {
-        case HINGE: return k > 0.0 ? y * clip((theta - y * z) / k, 0.0, cap) : 0.0;
-        case NOVELTY: return k > 0.0 ? clip((theta - z) / k, 0.0, cap) : 0.0;
+        case HINGE: return y * clip((theta - y * z) * gain, 0.0, cap);
+        case NOVELTY: return clip((theta - z) * gain, 0.0, cap);
         case SQUARE: return cap * (y - z) / (1.0 + cap * k);
-        case EPSILON: return k > 0.0 ? sign(y - z) * clip((fabs(y - z) - theta) / k, 0.0, cap) : 0.0;
+        case EPSILON: return sign(y - z) * clip((fabs(y - z) - theta) * gain, 0.0, cap);
         case HUBER: return clip(cap * (y - z) / (theta + cap * k), -cap, cap);
         default: return y * logistic_root(y * z, k, cap);
     }
 }
+
+// Labels compete in the type of the kernel values; only Softmax needs more.
+#if THE_LOSS == 7
+typedef double digit;
+#else
+typedef real digit;
+#endif
 
 // --- extremes of a warp ---------------------------------------------------------------------------------------------------------
 
@@ -168,206 +180,292 @@ __device__ __forceinline__ unsigned lowest(unsigned v)
 #endif
 }
 
-// The bits of a number as an unsigned one of the same order; the sign of zero does not count.
-__device__ __forceinline__ unsigned long long ordered(double v)
-{
-    const unsigned long long bits = (unsigned long long)__double_as_longlong(v + 0.0);
-    return bits >> 63 ? ~bits : bits | 1ull << 63;
-}
-
 // Of the lanes with a candidate (label >= 0) the label of the largest value, the lowest label on ties; -1 where there is none.
+// Compared are the bits, as unsigned numbers that fall as the values rise; the sign of zero does not count.
+__device__ __forceinline__ int label_of_largest(float v, int label)
+{
+    const unsigned bits = __float_as_uint(v + 0.f), down = label < 0 ? ~0u : bits >> 31 ? bits : ~(bits | 1u << 31);
+    const unsigned top = lowest(down), first = __ballot_sync(ALL, label >= 0 && down == top);
+    if (PER == 1) return first ? __ffs(first) - 1 : -1;
+    return (int)lowest(label >= 0 && down == top ? (unsigned)label : FREE);
+}
 __device__ __forceinline__ int label_of_largest(double v, int label)
 {
-    const unsigned long long down = label < 0 ? ~0ull : ~ordered(v);
-    const unsigned high = (unsigned)(down >> 32), low = (unsigned)down, top = lowest(high), next = lowest(high == top ? low : FREE);
+    const unsigned long long bits = (unsigned long long)__double_as_longlong(v + 0.0);
+    const unsigned long long down = label < 0 ? ~0ull : bits >> 63 ? bits : ~(bits | 1ull << 63);
+    const unsigned high = (unsigned)(down >> 32), low = (unsigned)down, top = lowest(high);
+    const unsigned next = lowest(high == top ? low : FREE);
     return (int)lowest(label >= 0 && high == top && low == next ? (unsigned)label : FREE);
 }
 
-// Who goes next: the smallest magnitude, the oldest on ties.
-struct Weak { real mag; unsigned rank; int slot; };
-
-__device__ __forceinline__ void weaker(Weak& best, real mag, unsigned rank, int slot)
+// The lanes that hold the least of numbers that are not negative.
+__device__ __forceinline__ unsigned holders_of_least(float v)
 {
-    if (slot >= 0 && (best.slot < 0 || mag < best.mag || (mag == best.mag && rank < best.rank))) best = {mag, rank, slot};
+    const unsigned bits = __float_as_uint(v);
+    return __ballot_sync(ALL, bits == lowest(bits));
 }
-
-__device__ __forceinline__ Weak weakest_of_warp(Weak k)
+__device__ __forceinline__ unsigned holders_of_least(double v)
 {
-    const unsigned long long bits = k.slot < 0 ? ~0ull : ordered((double)k.mag);
+    const unsigned long long bits = (unsigned long long)__double_as_longlong(v);
     const unsigned high = (unsigned)(bits >> 32), low = (unsigned)bits, top = lowest(high), next = lowest(high == top ? low : FREE);
-    const bool tied = k.slot >= 0 && high == top && low == next;
-    const unsigned rank = lowest(tied ? k.rank : FREE), found = __ballot_sync(ALL, tied && k.rank == rank);
-    const int who = found ? __ffs(found) - 1 : 0;
-    return {__shfl_sync(ALL, k.mag, who), rank, __shfl_sync(ALL, k.slot, who)};
+    return __ballot_sync(ALL, high == top && low == next);
 }
 
-__device__ void search_group(int g, int n, const real* mag, const unsigned* rank, Weak* groups)
+// Slots 0 .. n by magnitude, the oldest first among equals: a bitonic network over the next power of two.
+__device__ void sort_slots(int* order, int n, const real* mag, const unsigned* rank)
 {
-    const int lane = threadIdx.x & 31;
-    Weak k = {0, 0, -1};
-    for (int i = g * GROUP + lane; i < n && i < (g + 1) * GROUP; i += 32) weaker(k, mag[i], rank[i], i);
-    k = weakest_of_warp(k);
-    if (lane == 0) groups[g] = k;
-}
-
-// What all warps have to know of the next one to go, and of the last decision.
-struct Board { Weak next; int next_source, order, t, slot, gone, n, head, touched; double factor; };
-
-__device__ void announce(Board* board, bool smallest, double budget, int room, int m, const Weak* groups, const int* source,
-                         const real* coef, double* next_coef)
-{
-    const int lane = threadIdx.x & 31;
-    Weak k = {0, 0, -1};
-    if (board->n >= budget) {
-        if (smallest) {
-            for (int g = lane; g < (room + GROUP - 1) / GROUP; g += 32) weaker(k, groups[g].mag, groups[g].rank, groups[g].slot);
-            k = weakest_of_warp(k);
-        } else k.slot = board->head;
-        for (int z = lane; z < m; z += 32) next_coef[z] = coef[(wide)z * room + k.slot];
-    }
-    if (lane == 0) { board->next = k; board->next_source = k.slot >= 0 ? source[k.slot] : -1; }
+    int size = 1;
+    while (size < n) size *= 2;
+    for (int i = threadIdx.x; i < size; i += blockDim.x) order[i] = i;
+    __syncthreads();
+    for (int k = 2; k <= size; k *= 2)
+        for (int j = k / 2; j; j /= 2) {
+            for (int p = threadIdx.x; p < size / 2; p += blockDim.x) {
+                const int i = 2 * p - (p & (j - 1)), up = (i & k) == 0, a = order[up ? i : i + j], b = order[up ? i + j : i];
+                if (b < n && (a >= n || mag[b] < mag[a] || (mag[b] == mag[a] && rank[b] < rank[a]))) {
+                    order[up ? i : i + j] = b;
+                    order[up ? i + j : i] = a;
+                }
+            }
+            __syncthreads();
+        }
 }
 
 // What the lane that has the label holds for it.
-__device__ __forceinline__ double of_label(const double (&v)[PER], int label)
+__device__ __forceinline__ digit of_label(const digit (&v)[PER], int label)
 {
-    double found = 0.0;
+    digit found = 0;
     #pragma unroll
     for (int k = 0; k < PER; k++) {
-        const double here = __shfl_sync(ALL, v[k], label & 31);
+        const digit here = __shfl_sync(ALL, v[k], label & 31);
         if (label >> 5 == k) found = here;
     }
     return found;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2)
-scan(int rows, int room, int m, wide first, wide n_examples, const real* __restrict__ Ks, const real* __restrict__ inners,
-     const real* __restrict__ starts, const real* __restrict__ xn, const double* __restrict__ ys,
-     const double* __restrict__ weights, const double* __restrict__ etas, const double* __restrict__ rules,
-     const double* __restrict__ kernels, const double* __restrict__ cost, const double* __restrict__ kappa, int flat, int related,
-     double* nums, real* coefs, real* mags, unsigned* ranks, int* sources, real* kxxs, double* scratch, int in_shared,
-     unsigned first_rank, double* out_scores, double* out_loss, unsigned char* out_wrong, double* out_theta, int* out_size)
+struct __align__(2 * sizeof(real)) Pair { real came, went; };        // coefficients that came and went, of one label
+// What the decision asks of each example: gain is 1 / (k(x, x) + what an offset adds), or zero.
+struct Pace { double y, weight, eta, shrink, grow, self, cap; digit slack, shrunk; };
+// What the first warp has decided, what the second has found, and how their last window ended.
+struct Board {
+    double size, factor;
+    int t, place, gone, order, now, n, head, used, events, poison;
+    real mag;
+    unsigned changed[PER];
+};
+
+__device__ __forceinline__ void arrive(int barrier) { __syncwarp(); asm volatile("bar.arrive %0, 64;" :: "r"(barrier) : "memory"); }
+__device__ __forceinline__ void await(int barrier) { __syncwarp(); asm volatile("bar.sync %0, 64;" :: "r"(barrier) : "memory"); }
+
+// INSIDE says which arrays stand in shared memory, FLAT and RELATED what the labels are; ALL_... is 1 or 0 where the learners are
+// alike in something, else -1.  The parts of shared memory, each from a multiple of 16 bytes on, as onkel.gpu counts them.
+template <typename T> __device__ __forceinline__ T* take(char*& top, wide many)
 {
-    extern __shared__ double pool[];
+    T* part = (T*)top;
+    top += (many * sizeof(T) + 15) / 16 * 16;
+    return part;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, THREADS > 256 ? 1 : 2)
+scan(int rows, int room, int m, int window, wide first, wide n_examples, const real* __restrict__ Ks,
+     const real* __restrict__ inners, const real* __restrict__ starts, const real* __restrict__ xn, const double* __restrict__ ys,
+     const double* __restrict__ weights, const double* __restrict__ etas, const double* __restrict__ rules,
+     const double* __restrict__ kernels, const double* __restrict__ cost, const double* __restrict__ kappa, double* nums,
+     real* coefs, real* mags, unsigned* ranks, int* sources, real* kxxs, double* scratch, int* orders, unsigned first_rank,
+     double* out_scores, double* out_loss, unsigned char* out_wrong, double* out_theta, int* out_size)
+{
+    extern __shared__ __align__(16) char pool[];
     const int l = blockIdx.x, r = threadIdx.x, lane = r & 31, warp = r >> 5, warps = blockDim.x >> 5;
-    double* rule = pool;
     double* num = nums + (wide)l * (NUMBERS + m);
     if (num[FAILED] != 0.0) return;
+    const int deep = (window + CHUNK - 1) / CHUNK * CHUNK, groups = (rows + 31) / 32, pitch = rows + 1;
+
+    char* top = pool;
+    Pair* pairs = take<Pair>(top, 2 * m * deep);                     // [which of two windows][label][event]
+    const real** rows_of_gone = take<const real*>(top, 2 * deep);
+    double* rule = take<double>(top, RULES);
+    Pace* pace = take<Pace>(top, rows);
+    Board* board = take<Board>(top, 1);
+    real* near = take<real>(top, 32 * deep);                         // kernel values within the window
+    real* coming = take<real>(top, 32 * deep);                       // and between its events and the next one
+    real* going = take<real>(top, 32 * deep);
+    real* leaving = take<real>(top, 2 * 32);                         // of who goes next: kernel values with the window
+    real* lost = take<real>(top, 2 * m);                             // and coefficients; in turn for one event and the next
+    real* young = take<real>(top, 32 * groups);                      // magnitudes of those that came since the sorting
+    int* slot_of = take<int>(top, rows);
+    int* times = take<int>(top, 2 * deep);                           // examples of the events
+    unsigned* touches = take<unsigned>(top, 2 * m);                  // events that touch a label, a bit each
+    double* score = INSIDE & 1 ? take<double>(top, (wide)m * pitch) : scratch + (wide)l * m * pitch;
+    real* mag = INSIDE & 2 ? take<real>(top, room) : mags + (wide)l * room;
+    unsigned* rank = INSIDE & 2 ? take<unsigned>(top, room) : ranks + (wide)l * room;
+    int* order = INSIDE & 2 ? (int*)top : orders + (wide)l * 2 * room;
+    int* source = sources + (wide)l * room;
+
     if (r < RULES) rule[r] = rules[(wide)l * RULES + r];
     __syncthreads();
     const real* K = Ks + (wide)l * room * rows;
     const real* inner = inners + (wide)rule[KERNEL] * rows * rows;
     const double* kernel = kernels + 4 * (int)rule[KERNEL];
-    const int loss = THE_LOSS, eta_row = (int)rule[ETA_ROW], groups_count = (room + GROUP - 1) / GROUP;
-    const bool implicit = rule[IMPLICIT] != 0.0, smallest = rule[SMALLEST] != 0.0, offset = rule[OFFSET] != 0.0;
-    const double lam = rule[LAM], budget = rule[BUDGET];
+    const int loss = THE_LOSS, eta_row = (int)rule[ETA_ROW], budget = (int)rule[BUDGET];
+    const double lam = rule[LAM], nu = rule[NU], cost_of_loss = rule[C];
+    const bool flat = FLAT, related = RELATED;
+    const bool implicit = ALL_IMPLICIT < 0 ? rule[IMPLICIT] != 0.0 : ALL_IMPLICIT;
+    const bool smallest = ALL_SMALLEST < 0 ? rule[SMALLEST] != 0.0 : ALL_SMALLEST;
+    const bool offset = ALL_OFFSET < 0 ? rule[OFFSET] != 0.0 : ALL_OFFSET;
+    const bool moving = ALL_MOVING < 0 ? !isnan(nu) : ALL_MOVING;
+    const real none = (real)INF;
     real* coef = coefs + (wide)l * m * room;
     real* kxx_of = kxxs + (wide)l * room;
+    double* out_here = out_scores + (l * n_examples + first) * m + lane;
 
-    // shared memory, the large parts only where there is room for them
-    double *fresh = rule + RULES, *old = fresh + m, *next_coef = old + m, *pace = next_coef + m;
-    double* top = pace + PACE * rows;
-    Board* board = (Board*)top;
-    top += (sizeof(Board) + 7) / 8;
-    Weak* groups = (Weak*)top;
-    top += (groups_count * sizeof(Weak) + 7) / 8;
-    int* touched = (int*)top;                                         // labels whose scores the last decision changes
-    top += (m + 1) / 2;
-    double* score = scratch + (wide)l * m * rows;
-    if (in_shared & 1) { score = top; top += m * rows; }
-    real* mag = mags + (wide)l * room;
-    unsigned* rank = ranks + (wide)l * room;
-    int* source = sources + (wide)l * room;
-    if (in_shared & 2) {
-        mag = (real*)top; rank = (unsigned*)(mag + room); source = (int*)(rank + room);
-        for (int i = r; i < room; i += blockDim.x) { mag[i] = mags[(wide)l * room + i]; rank[i] = ranks[(wide)l * room + i]; }
-    }
+    if (r == 0) { board->poison = rows; board->n = (int)num[N]; board->head = (int)num[HEAD]; board->used = (int)num[USED]; }
+    __syncthreads();
     for (int i = r; i < rows; i += blockDim.x) {
-        const double eta = eta_row < 0 ? rule[ETA] : etas[eta_row * n_examples + first + i];
-        pace[Y * rows + i] = ys[first + i];
-        pace[WEIGHT * rows + i] = weights[first + i];
-        pace[ETA_NOW * rows + i] = eta;
-        pace[SHRINK * rows + i] = implicit ? 1.0 / (1.0 + eta * lam) : 1.0 - eta * lam;
-        pace[SELF * rows + i] = (int)kernel[0] == RBF ? 1.0 : (double)transform(kernel, xn[i]);
+        const double eta = eta_row < 0 ? rule[ETA] : etas[eta_row * n_examples + first + i], weight = weights[first + i];
+        const double shrink = implicit ? 1.0 / (1.0 + eta * lam) : 1.0 - eta * lam;
+        const double self = (int)kernel[0] == RBF ? 1.0 : (double)transform(kernel, xn[i]);
+        const double k = self + (implicit && offset ? 1.0 / shrink : 0.0), gain = k > 0.0 ? 1.0 / k : 0.0;
+        const digit slack = (digit)(loss < STRUCTURED ? gain : 0.5 * gain);
+        double y = ys[first + i];
+        if (loss >= STRUCTURED) y = __hiloint2double(0, (int)y);     // a whole number, to be read without conversion
+        pace[i] = {y, weight, eta, shrink, 1.0 / shrink, self, shrink * eta * (cost_of_loss * weight), slack, (digit)shrink};
+        if (!(isfinite(self) && isfinite(eta))) atomicMin(&board->poison, i);
     }
+    if (INSIDE & 2)
+        for (int i = r; i < room; i += blockDim.x) { mag[i] = mags[(wide)l * room + i]; rank[i] = ranks[(wide)l * room + i]; }
     for (int i = r; i < room; i += blockDim.x) source[i] = -1;
-    for (int i = r; i < m * rows; i += blockDim.x) score[i] = starts[(wide)l * m * rows + i];
-    if (r == 0) { board->n = (int)num[N]; board->head = (int)num[HEAD]; }
-    __syncthreads();
-    if (smallest) for (int g = warp; g < groups_count; g += warps) search_group(g, board->n, mag, rank, groups);
-    __syncthreads();
-    if (warp == 1) announce(board, smallest, budget, room, m, groups, source, coef, next_coef);
+    for (int i = r; i < 32 * groups; i += blockDim.x) young[i] = none;
+    for (int i = r; i < m * rows; i += blockDim.x) score[(wide)(i / rows) * pitch + i % rows] = starts[(wide)l * m * rows + i];
 
-    // warp 0 carries the state: all lanes the same, but for the labels, of which each lane has PER
-    double a[PER], b[PER], move = 0.0;
+    // the first warp has the function: all lanes the same, but for the labels, of which each lane has PER
+    double a[PER], b[PER], move = 0.0, scale = num[SCALE], theta = num[THETA], thin = 1.0 / scale;
+    int n = board->n, t = 0;
+    bool waiting = false;
     #pragma unroll
     for (int k = 0; k < PER; k++) b[k] = lane + 32 * k < m ? num[NUMBERS + lane + 32 * k] : 0.0;
-    double scale = num[SCALE], theta = num[THETA];
-    int n = (int)num[N], used = (int)num[USED], head = (int)num[HEAD], t = 0;
-    int guess = 0;                                                    // which example may come next
-    bool waiting = false;
-    double kxx = 1.0;
+    double loss_here = 0.0, theta_here = 0.0;                         // what the trace says of example base + lane
+    int size_here = 0;
+    bool wrong_here = false;
+    // the second has the budget; each lane the least magnitude of a group of 32 examples, and whose it is
+    int head = board->head, used = board->used, olds = n, gone_olds = 0, first_old = head, least_at = 0, youngest = 0;
+    real least = none, youngest_mag = none;                           // and of all groups together
+    __syncthreads();
+    const bool tight = n + rows > budget;                             // someone may have to go
+    if (smallest && tight) sort_slots(order, n, mag, rank);
+
+    // what the windows leave for later: the marks of slots without a point, and of those that the block filled
+    auto write_down = [&]() {
+        for (int i = r; i < room && !smallest; i += blockDim.x)
+            if ((i < board->head ? i + room : i) - board->head >= board->n) {
+                for (int z = 0; z < m; z++) coef[(wide)z * room + i] = 0;
+                mag[i] = 0;
+                rank[i] = FREE;
+            }
+        __syncthreads();
+        for (int i = r; i < rows; i += blockDim.x)
+            if (young[i] != none) {
+                const int slot = slot_of[i];
+                mag[slot] = young[i];
+                rank[slot] = first_rank + (unsigned)i;
+                source[slot] = i;
+                kxx_of[slot] = (real)pace[i].self;
+            }
+        __syncthreads();
+    };
+
+    int base = 0, end = min(window, rows);                            // the window
+    int now = 0, before = 0;                                          // which half of the events is its own; how many the last had
+    for (int i = r; i < end * 32; i += blockDim.x) near[i] = inner[(wide)(i >> 5) * rows + min(i & 31, rows - 1)];
     __syncthreads();
 
     for (;;) {
-        const int next = board->next.slot, next_source = board->next_source;
-        const real* leaving = next_source < 0 ? K + (wide)next * rows : inner + (wide)next_source * rows;
-        real going[EACH], coming[EACH];
-        #pragma unroll
-        for (int e = 0; e < EACH; e++) {
-            const int q = r + e * THREADS;
-            going[e] = q < rows && next >= 0 ? leaving[q] : (real)0;
-            coming[e] = q < rows && guess < rows ? inner[(wide)guess * rows + q] : (real)0;
-        }
+        Pair* pair = pairs + now * m * deep;
+        const real** row_of_gone = rows_of_gone + now * deep;
+        int* time = times + now * deep;
+        unsigned* touched = touches + now * m;
 
+        // what came and went reaches the examples behind a window; the rows past the last event are of no weight
+        auto tell = [&](int half, int events, int q, int by) {
+            const Pair* pair = pairs + half * m * deep;
+            for (; q < rows; q += by)
+                for (int e = 0; e < events; e += CHUNK) {
+                    real came[CHUNK], went[CHUNK];
+                    #pragma unroll
+                    for (int i = 0; i < CHUNK; i++) {
+                        const int x = min(e + i, events - 1);
+                        came[i] = inner[(wide)times[half * deep + x] * rows + q];
+                        went[i] = __ldg(rows_of_gone[half * deep + x] + q);
+                    }
+                    for (int z = 0; z < m; z++) {
+                        if (!(touches[half * m + z] >> e & ((1 << CHUNK) - 1))) continue;
+                        real sum = 0;
+                        #pragma unroll
+                        for (int i = 0; i < CHUNK; i++) {
+                            const Pair p = pair[z * deep + e + i];
+                            sum = fma(p.came, came[i], fma(-p.went, went[i], sum));
+                        }
+                        score[(wide)z * pitch + q] += (double)sum;
+                    }
+                }
+        };
         if (warp == 0) {
-            int order = DONE;
-            while (t < rows && order == DONE) {
-                const wide at = l * n_examples + first + t;
+            const int from = t;
+            int events = 0, verdict = ON, last = -2;
+            bool pending = false, found = false;                      // the books of the last event are not yet done; the next are
+            real came[PER];
+            while (t < end) {
                 if (!waiting) {
-                    const double y = pace[Y * rows + t], weight = pace[WEIGHT * rows + t], eta = pace[ETA_NOW * rows + t];
-                    const double c = rule[C] * weight, shrink = pace[SHRINK * rows + t];
-                    const double cap = shrink * eta * c, extra = implicit && offset ? 1.0 / shrink : 0.0;
-                    double violation = 0.0, cost_now, f[PER], s[PER];
-                    bool wrong = false;
-                    kxx = pace[SELF * rows + t];
-                    bool fine = isfinite(kxx) && isfinite(eta);
+                    const Pace p = pace[t];
+                    const double shrink = p.shrink, extra = implicit && offset ? p.grow : 0.0;
+                    double violation = 0.0, cost_now, f[PER];
+                    digit s[PER], bias[PER], plain[PER];
+                    bool wrong = false, fine = t < board->poison;
+                    if (pending && (related || t != last + 1)) { await(DONE); pending = false; }
+                    const real* gone = leaving + 32 * (events - 1 & 1);
                     #pragma unroll
                     for (int k = 0; k < PER; k++) {
                         const int z = lane + 32 * k;
-                        f[k] = z < m ? scale * score[(wide)z * rows + t] : 0.0;
+                        double v = z < m ? score[z * pitch + t] : 0.0;
+                        if (pending && z < m) {                       // the example right behind the last event sees to itself
+                            const real went = lost[(events - 1 & 1) * m + z];
+                            v += (double)(came[k] * near[(last - base) * 32 + t - base] - went * gone[t - base]);
+                        }
+                        f[k] = scale * v;
                         if (related && z < m) {
                             f[k] = 0.0;
-                            for (int w = 0; w < m; w++) f[k] += kappa[z * m + w] * (scale * score[(wide)w * rows + t]);
+                            for (int w = 0; w < m; w++) f[k] += kappa[z * m + w] * (scale * score[w * pitch + t]);
                         }
-                        s[k] = f[k] + b[k];
+                        plain[k] = (digit)f[k];
+                        bias[k] = (digit)b[k];
+                        s[k] = (digit)(f[k] + b[k]);
                         fine = fine && isfinite(s[k]);
                     }
                     if (loss < STRUCTURED) {
-                        const double past = __shfl_sync(ALL, f[0], 0), bias = __shfl_sync(ALL, b[0], 0), now = past + bias;
-                        cost_now = value(loss, now, y, theta);
-                        wrong = mistake(loss, now, y, theta);
-                        violation = violated(loss, now, y, theta) ? 1.0 : 0.0;
-                        move = implicit ? prox(loss, shrink * past + bias, y, theta, cap, kxx + extra)
-                                        : -eta * (slope(loss, now, y, theta) * c);
+                        const double past = __shfl_sync(ALL, f[0], 0), own = __shfl_sync(ALL, b[0], 0), score_now = past + own;
+                        cost_now = value(loss, score_now, p.y, theta);
+                        wrong = mistake(loss, score_now, p.y, theta);
+                        violation = violated(loss, score_now, p.y, theta) ? 1.0 : 0.0;
+                        move = implicit ? prox(loss, shrink * past + own, p.y, theta, p.cap, p.self + extra, (double)p.slack)
+                                        : -p.eta * (slope(loss, score_now, p.y, theta) * (cost_of_loss * p.weight));
                         a[0] = lane == 0 ? move : 0.0;
                     } else {
-                        const int label = (int)y;
-                        const double own = of_label(s, label);
-                        double best = 0.0, total = 0.0;
+                        const int label = __double2loint(p.y);
+                        const digit own = of_label(s, label), margin = (digit)theta;
+                        digit best = 0;
                         int rival = -1;
                         #pragma unroll
                         for (int k = 0; k < PER; k++) {
                             const int z = lane + 32 * k;
-                            const bool other = z < m && z != label;
-                            const double apart = flat || !other ? 1.0 : cost[label * m + z];
-                            const double reach = loss == SOFTMAX ? s[k] : theta * apart + s[k];
+                            const bool other = z < m && z != label, even = flat || !other || loss == SOFTMAX;
+                            const digit reach = even ? s[k] : margin * (digit)cost[label * m + z] + s[k];
                             wrong = wrong || (other && s[k] >= own);
                             if ((other || (loss == SOFTMAX && z < m)) && (rival < 0 || reach > best)) { best = reach; rival = z; }
                         }
                         wrong = __any_sync(ALL, wrong);
                         rival = label_of_largest(best, rival);
                         if (loss == SOFTMAX) {
+                            const double c = cost_of_loss * p.weight;
+                            double total = 0.0;
                             best = of_label(s, rival);
                             #pragma unroll
                             for (int k = 0; k < PER; k++) { a[k] = lane + 32 * k < m ? exp(s[k] - best) : 0.0; total += a[k]; }
@@ -376,26 +474,31 @@ scan(int rows, int room, int m, wide first, wide n_examples, const real* __restr
                             move = 0.0;
                             #pragma unroll
                             for (int k = 0; k < PER; k++) {
-                                a[k] = lane + 32 * k < m ? -eta * ((a[k] / total - (lane + 32 * k == label ? 1.0 : 0.0)) * c) : 0.0;
+                                const int z = lane + 32 * k;
+                                a[k] = z < m ? -p.eta * ((a[k] / total - (z == label ? 1.0 : 0.0)) * c) : 0.0;
                                 move = fmax(move, fabs(a[k]));
                             }
                             for (int o = 16; o; o >>= 1) move = fmax(move, __shfl_xor_sync(ALL, move, o));
                         } else {
-                            const double worst = flat || rival < 0 ? 1.0 : cost[label * m + rival];
-                            const double gap = rival >= 0 ? theta * worst + of_label(s, rival) - own : 0.0;
-                            cost_now = fmax(0.0, gap);
+                            const digit worst = flat || rival < 0 ? (digit)1 : (digit)cost[label * m + rival];
+                            const digit ahead = of_label(plain, rival) - of_label(plain, label);   // the rival, but for offsets
+                            const digit apart = offset ? of_label(bias, rival) - of_label(bias, label) : (digit)0;
+                            const digit gap = rival >= 0 ? margin * worst + (ahead + apart) : (digit)0;
+                            cost_now = gap > 0 ? (double)gap : 0.0;
                             move = 0.0;
                             if (rival >= 0 && implicit) {
-                                #pragma unroll
-                                for (int k = 0; k < PER; k++) s[k] = shrink * f[k] + b[k];
-                                const double* near = kappa + label * m;
-                                const double apart = related ? near[label] + kappa[rival * m + rival] - 2.0 * near[rival] : 2.0;
-                                const double D = kxx * apart + 2.0 * extra;
-                                const double open = theta * worst + of_label(s, rival) - of_label(s, label);
-                                if (D > 0.0) move = clip(open / D, 0.0, cap);
-                            } else if (gap > 0.0) {
-                                move = eta * c;
-                                violation = worst;
+                                digit slack = p.slack;
+                                if (related) {
+                                    const double* close = kappa + label * m;
+                                    const double unlike = close[label] + kappa[rival * m + rival] - 2.0 * close[rival];
+                                    const double D = p.self * unlike + 2.0 * extra;
+                                    slack = D > 0.0 ? (digit)(1.0 / D) : (digit)0;
+                                }
+                                const digit step = (margin * worst + (p.shrunk * ahead + apart)) * slack;
+                                if (step > 0) move = fmin((double)step, p.cap);
+                            } else if (gap > 0) {
+                                move = p.eta * (cost_of_loss * p.weight);
+                                violation = (double)worst;
                             }
                             #pragma unroll
                             for (int k = 0; k < PER; k++)
@@ -406,124 +509,236 @@ scan(int rows, int room, int m, wide first, wide n_examples, const real* __restr
                     if (!__all_sync(ALL, fine && fabs(move) < LARGEST)) {     // the host raises
                         if (lane == 0) num[FAILED] = (double)(first + t + 1);
                         waiting = false;
+                        verdict = STOP;
                         break;
                     }
                     #pragma unroll
-                    for (int k = 0; k < PER; k++) if (lane + 32 * k < m) out_scores[at * m + lane + 32 * k] = f[k] + b[k];
-                    if (lane == 0) { out_loss[at] = cost_now; out_wrong[at] = wrong; }
+                    for (int k = 0; k < PER; k++) if (lane + 32 * k < m) out_here[t * m + 32 * k] = f[k] + b[k];
+                    if (lane == t - base) { loss_here = cost_now; wrong_here = wrong; }
 
                     // from here on the state changes
-                    if (!isnan(rule[NU])) {
-                        double pull = rule[NU] - violation;
+                    if (moving) {
+                        double pull = nu - violation;
                         if (loss == EPSILON || loss == HUBER) pull = -pull;
-                        theta = fmax(theta + eta * weight * pull, loss == HUBER ? 1e-12 : 0.0);
+                        theta = fmax(theta + p.eta * p.weight * pull, loss == HUBER ? 1e-12 : 0.0);
                     }
                     #pragma unroll
-                    for (int k = 0; k < PER; k++) if (offset) b[k] += implicit ? a[k] / shrink : a[k];
+                    for (int k = 0; k < PER; k++) if (offset) b[k] += implicit ? a[k] * p.grow : a[k];
                     scale *= shrink;
+                    thin *= p.grow;
                     if (!(1e-9 < fabs(scale) && fabs(scale) < 1e9)) {
                         if (lane == 0) board->factor = scale;
-                        scale = 1.0;
-                        order = FOLD;
+                        scale = thin = 1.0;
+                        verdict = FOLD;
+                        if (waiting) break;
                     }
                 }
-                if (waiting && order != FOLD) {                       // make room for the new term and store it
+                if (waiting) {                                        // a new term, where the second warp has made room
                     waiting = false;
-                    const double size = fabs(move / scale);
-                    int slot, gone = -1;
-                    if (n >= budget) gone = board->next.slot;
-                    if (gone >= 0 && smallest && size * (1.0 + 8.0 * EPS) < (double)board->next.mag) slot = -1;
-                    else {
-                        if (gone >= 0) {
-                            if (!smallest) for (int z = lane; z < m; z += 32) coef[(wide)z * room + gone] = 0;
-                            n--;
-                            if (!smallest) {
-                                if (lane == 0) { mag[gone] = 0; rank[gone] = FREE; }
-                                head = head + 1 < room ? head + 1 : 0;
-                            }
-                        }
-                        slot = smallest ? (gone >= 0 ? gone : n) : head + n < room ? head + n : head + n - room;
-                        n++;
-                        used = used > slot + 1 ? used : slot + 1;
-                        int many = 0;
+                    if (!found) { await(FOUND); found = true; }
+                    const double size = fabs(move * thin);
+                    if (!board->gone || !smallest || !(size * (1.0 + 8.0 * EPS) < (double)board->mag)) {
+                        if (pending) await(DONE);
+                        n += !board->gone;
                         #pragma unroll
                         for (int k = 0; k < PER; k++) {
                             const int z = lane + 32 * k;
-                            const real rounded = (real)(a[k] / scale);
-                            const double lost = gone >= 0 && z < m ? next_coef[z] : 0.0;
-                            const bool changes = z < m && (rounded != 0 || lost != 0.0);
-                            const unsigned mask = __ballot_sync(ALL, changes);
-                            if (z < m) { coef[(wide)z * room + slot] = rounded; fresh[z] = rounded; old[z] = lost; }
-                            if (changes) touched[many + __popc(mask & ((1u << lane) - 1))] = z;
-                            many += __popc(mask);
+                            came[k] = (real)(a[k] * thin);
+                            const Pair both = {came[k], z < m ? lost[(events & 1) * m + z] : (real)0};
+                            const unsigned changed = __ballot_sync(ALL, z < m && (both.came != 0 || both.went != 0));
+                            if (z < m) pair[z * deep + events] = both;
+                            if (lane == 0) board->changed[k] = changed;
                         }
-                        if (lane == 0) {
-                            board->touched = many;
-                            mag[slot] = (real)size;
-                            rank[slot] = first_rank + (unsigned)t;
-                            source[slot] = t;
-                            kxx_of[slot] = (real)kxx;
-                            board->t = t; board->slot = slot; board->gone = gone; board->n = n; board->head = head;
-                        }
-                        order = INSERT;
+                        if (lane == 0) { board->t = t; board->size = size; }
+                        arrive(GO);
+                        pending = true;
+                        found = false;
+                        last = t;
+                        events++;
                     }
                 }
-                if (!waiting) {
-                    if (lane == 0) {
-                        out_size[at] = n;
-                        if (!isnan(rule[NU])) out_theta[at] = theta;
-                    }
-                    t++;
-                }
+                if (lane == t - base) { size_here = n; theta_here = theta; }
+                t++;
+                if (verdict == FOLD) break;
             }
-            if (lane == 0) board->order = order;
-        }
+            if (pending) await(DONE);
+            if (!found) await(FOUND);
+            if (lane == 0) { board->t = -1; board->order = verdict; board->now = t; board->n = n; board->events = events; }
+            arrive(GO);
+            if (base + lane >= from && base + lane < t) {
+                const wide at = l * n_examples + first + base + lane;
+                out_loss[at] = loss_here;
+                out_wrong[at] = wrong_here;
+                out_size[at] = size_here;
+                if (moving) out_theta[at] = theta_here;
+            }
+        } else if (warp == 1) {
+            // who goes next: slot or -1, magnitude, example of this block or -1, kernel values with the window, coefficients
+            int next = -1, next_young = -1, old_slot = -1, place = 0;
+            real next_mag = 0, old_mag = 0, leaves = 0, loses[PER];
+            unsigned touch[PER];
+            const real* next_row = inner;
+            auto key_of = [&](real size) { return smallest || size == none ? size : (real)0; };   // the oldest go in order anyway
+            auto first_of_the_old = [&]() {
+                if (gone_olds >= olds) { old_slot = -1; return; }
+                if (smallest) { old_slot = order[gone_olds]; old_mag = mag[old_slot]; }
+                else { const int s = first_old + gone_olds; old_slot = s < room ? s : s - room; old_mag = 0; }
+            };
+            auto seek = [&]() {
+                next = -1;
+                if (n >= budget) {
+                    next_mag = youngest_mag;
+                    next_young = youngest;
+                    if (old_slot >= 0 && old_mag <= next_mag) {      // among equals the old ones are older
+                        next_young = -1;
+                        next = old_slot;
+                        next_mag = old_mag;
+                        const unsigned came_as = rank[next];         // since the block began it may have been sorted again
+                        next_row = came_as < first_rank ? K + (wide)next * rows : inner + (wide)(came_as - first_rank) * rows;
+                    } else {
+                        next = slot_of[next_young];
+                        next_row = inner + (wide)next_young * rows;
+                    }
+                    leaves = base + lane < rows ? __ldg(next_row + base + lane) : (real)0;
+                }
+                #pragma unroll
+                for (int k = 0; k < PER; k++)
+                    loses[k] = next >= 0 && lane + 32 * k < m ? coef[(lane + 32 * k) * room + next] : (real)0;
+                place = smallest ? (next >= 0 ? next : n) : head + n < room ? head + n : head + n - room;
+            };
+            auto announce = [&](int turn) {
+                leaving[32 * turn + lane] = leaves;
+                #pragma unroll
+                for (int k = 0; k < PER; k++) if (lane + 32 * k < m) lost[turn * m + lane + 32 * k] = loses[k];
+                if (lane == 0) { board->place = place; board->gone = next >= 0; board->mag = next_mag; }
+                arrive(FOUND);
+            };
+            #pragma unroll
+            for (int k = 0; k < PER; k++) touch[k] = 0;
+            if (tight) first_of_the_old();
+            seek();
+            announce(0);
+            int e = 0;
+            for (;; e++) {
+                await(GO);
+                const int came_at = board->t;
+                if (came_at < 0) break;
+                const double size = board->size;
+                unsigned changed[PER];
+                #pragma unroll
+                for (int k = 0; k < PER; k++) {
+                    changed[k] = board->changed[k];
+                    touch[k] |= (changed[k] >> lane & 1) << e;
+                    if (lane + 32 * k < m) coef[(lane + 32 * k) * room + place] = pair[(lane + 32 * k) * deep + e].came;
+                }
+                const real key = key_of((real)size), left = leaves;
+                const int slot = place;
+                if (lane == 0) {
+                    young[came_at] = (real)size;
+                    slot_of[came_at] = slot;
+                    time[e] = came_at;
+                    row_of_gone[e] = next >= 0 ? next_row : inner;
+                    if (next >= 0 && next_young >= 0) young[next_young] = none;
+                }
+                __syncwarp();
+                if (next >= 0) {
+                    n--;
+                    if (!smallest) head = head + 1 < room ? head + 1 : 0;
+                    if (next_young < 0) { gone_olds++; first_of_the_old(); }
+                    else {
+                        const int group = next_young >> 5;
+                        const real v = key_of(young[32 * group + lane]);
+                        const int who = __ffs(holders_of_least(v)) - 1;
+                        const real small = __shfl_sync(ALL, v, who);
+                        if (lane == group) { least = small; least_at = 32 * group + who; }
+                    }
+                }
+                if (lane == came_at >> 5 && key < least) { least = key; least_at = came_at; }
+                if (next >= 0 && next_young >= 0) {
+                    const int where = __ffs(holders_of_least(least)) - 1;
+                    youngest_mag = __shfl_sync(ALL, least, where);
+                    youngest = __shfl_sync(ALL, least_at, where);
+                } else if (key < youngest_mag) { youngest_mag = key; youngest = came_at; }
+                n++;
+                used = used > slot + 1 ? used : slot + 1;
+                seek();
+
+                const real came = near[(came_at - base) * 32 + lane];
+                if (base + lane > came_at + !related && base + lane < end)    // those to come see who came and who went
+                    #pragma unroll
+                    for (int k = 0; k < PER; k++)
+                        for (unsigned rest = changed[k]; rest; rest &= rest - 1) {
+                            const int z = 32 * k + __ffs(rest) - 1;
+                            const Pair both = pair[z * deep + e];
+                            score[z * pitch + base + lane] += (double)(both.came * came - both.went * left);
+                        }
+                arrive(DONE);
+                announce(e + 1 & 1);
+            }
+            #pragma unroll
+            for (int k = 0; k < PER; k++) {
+                const int z = lane + 32 * k;
+                if (z >= m) break;
+                touched[z] = touch[k];
+                for (int x = e; x % CHUNK; x++) pair[z * deep + x] = {0, 0};
+            }
+            if (lane == 0) { board->head = head; board->used = used; }
+        } else tell(now ^ 1, before, end + r - 64, blockDim.x - 64);
         __syncthreads();
-        const int order = board->order;
-        if (order == DONE) break;
-        if (order == FOLD) {                                          // write the lazy decay into the coefficients
+        const int events = board->events, verdict = board->order;
+        if (verdict == STOP) break;
+        if (verdict == FOLD) {                                        // write the lazy decay into the coefficients
+            tell(now, events, end + r, blockDim.x);
+            write_down();
             const double factor = board->factor;
             for (int i = r; i < m * room; i += blockDim.x) {
                 const double folded = factor * coef[i];
                 coef[i] = fabs(folded) >= TINY ? (real)folded : (real)0;
             }
             for (int i = r; i < room; i += blockDim.x) mag[i] = (real)fabs(factor * mag[i]);
-            for (int i = r; i < m * rows; i += blockDim.x) score[i] *= factor;
+            for (int i = r; i < m * pitch; i += blockDim.x) score[i] *= factor;
+            for (int i = r; i < 32 * groups; i += blockDim.x) young[i] = none;
             __syncthreads();
-            if (smallest) for (int g = warp; g < groups_count; g += warps) search_group(g, board->n, mag, rank, groups);
+            if (smallest) sort_slots(order, board->n, mag, rank);
+            olds = n; gone_olds = 0; first_old = head; least = youngest_mag = none; before = 0;
             __syncthreads();
-            if (warp == 1) announce(board, smallest, budget, room, m, groups, source, coef, next_coef);
-        } else {                                                      // those to come see who came and who went
-            const int now = board->t, gone = board->gone;
-            if (warp == 1) {
-                if (smallest) search_group(board->slot / GROUP, board->n, mag, rank, groups);
-                __syncwarp();
-                announce(board, smallest, budget, room, m, groups, source, coef, next_coef);
-            }
-            const int many = board->touched;
-            #pragma unroll
-            for (int e = 0; e < EACH; e++) {
-                const int q = r + e * THREADS;
-                if (q <= now || q >= rows) continue;
-                const double came = now == guess ? coming[e] : inner[(wide)now * rows + q], went = gone < 0 ? (real)0 : going[e];
-                for (int k = 0; k < many; k++) {
-                    const int z = touched[k];
-                    score[(wide)z * rows + q] += fresh[z] * came - old[z] * went;
-                }
-            }
-            guess = now + 1;
+            continue;
         }
+        if (end >= rows) break;
+        base = end;
+        end = min(base + window, rows);
+        for (int i = r; i < events * 32; i += blockDim.x) {
+            const int e = i >> 5, q = min(base + (i & 31), rows - 1);
+            coming[i] = inner[(wide)time[e] * rows + q];
+            going[i] = __ldg(row_of_gone[e] + q);
+        }
+        for (int i = r; i < (end - base) * 32; i += blockDim.x)
+            near[i] = inner[(wide)(base + (i >> 5)) * rows + min(base + (i & 31), rows - 1)];
         __syncthreads();
+        if (base + lane < end)
+            for (int z = warp; z < m; z += warps) {
+                if (!touched[z]) continue;
+                real sum = 0;
+                #pragma unroll 8
+                for (int e = 0; e < events; e++) {
+                    const Pair p = pair[z * deep + e];
+                    sum = fma(p.came, coming[e * 32 + lane], fma(-p.went, going[e * 32 + lane], sum));
+                }
+                score[(wide)z * pitch + base + lane] += (double)sum;
+            }
+        __syncthreads();
+        now ^= 1;
+        before = events;
     }
 
-    if (r == 0) { num[N] = n; num[USED] = used; num[HEAD] = head; num[SCALE] = scale; num[THETA] = theta; }
+    write_down();
+    if (r == 0) { num[N] = n; num[USED] = board->used; num[HEAD] = board->head; num[SCALE] = scale; num[THETA] = theta; }
     #pragma unroll
     for (int k = 0; k < PER; k++) if (warp == 0 && lane + 32 * k < m) num[NUMBERS + lane + 32 * k] = b[k];
-    if (in_shared & 2)
+    if (INSIDE & 2)
         for (int i = r; i < room; i += blockDim.x) {
             mags[(wide)l * room + i] = mag[i];
             ranks[(wide)l * room + i] = rank[i];
-            sources[(wide)l * room + i] = source[i];
         }
 }
 

@@ -8,7 +8,7 @@ on, so either side can continue where the other stopped.  CuPy is imported when 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -27,8 +27,9 @@ LOSSES = (Hinge, Novelty, Square, EpsilonInsensitive, Huber, Logistic, Structure
 KERNELS = (RBF, Polynomial, Linear)
 IMPLICIT, LAM, C, NU, OFFSET, SMALLEST, BUDGET, ETA, ETA_ROW, KERNEL, RULES = range(11)  # as in cuda.py
 N, USED, HEAD, SCALE, THETA, FAILED, NUMBERS = range(7)
+CHUNK = 8
 FREE = np.uint32(0xFFFFFFFF)
-THREADS = 256  # of a learner; two learners share a multiprocessor
+THREADS = 512  # of a learner that has a multiprocessor for itself; where two share one, each has half
 
 
 def learn(learner: Learner, state: State, block: Store, y: NDArray[np.float64], weight: Any = None) -> Trace:
@@ -105,8 +106,8 @@ def cupy() -> Any:
 
 
 @cache
-def module(dtype: np.dtype[Any], loss: int, threads: int, each: int, labels: int) -> Any:
-    """The CUDA code for one type of number and one loss, compiled at first use (CuPy keeps it on disk)."""
+def module(dtype: np.dtype[Any], loss: int, threads: int, labels: int, more: tuple[tuple[str, int], ...]) -> Any:
+    """The CUDA code for one type of number, one loss and so on, compiled at first use (CuPy keeps it on disk)."""
     single, about = dtype == np.float32, np.finfo(dtype)
     named = {
         "REAL": "float" if single else "double",
@@ -117,10 +118,9 @@ def module(dtype: np.dtype[Any], loss: int, threads: int, each: int, labels: int
         "LARGEST": repr(float(about.max) * 1e-9),  # as scan.step
         "THE_LOSS": str(loss),
         "THREADS": str(threads),
-        "EACH": str(each),  # examples of a thread
         "PER": str(labels),  # labels of a lane
     }
-    options = ("--std=c++17", "--fmad=false", *(f"-D{name}={value}" for name, value in named.items()))
+    options = ("--std=c++17", "--fmad=false", *(f"-D{name}={value}" for name, value in (*named.items(), *more)))
     return cupy().RawModule(code=CODE, options=options)
 
 
@@ -144,14 +144,24 @@ class Group:
         self.starts = [state.t for state in states]
         self.kernels = list(dict.fromkeys(learner.kernel for learner in learners))
         loss = LOSSES.index(type(learners[0].loss))
-        self.threads = min(rows, THREADS)
-        code = module(self.dtype, loss, self.threads, -(-rows // self.threads), -(-self.m // 32))
-        self.finish, self.scan, self.settle = (code.get_function(name) for name in ("finish", "scan", "settle"))
+        alone = self.count <= cp.cuda.Device().attributes["MultiProcessorCount"]
+        self.threads = min(max(128, rows), THREADS if alone else THREADS // 2)
+        self.window = max(1, min(32, 1024 // self.m))  # examples that one warp learns before the others hear of it
         self._share_memory()
-
         labels = getattr(learners[0].loss, "labels", None)
-        self.flat = labels is not None and np.array_equal(labels.cost, 1.0 - np.eye(self.m))
-        self.related = labels is not None and not labels.plain
+        more = {
+            "INSIDE": self.inside,
+            "FLAT": int(labels is not None and np.array_equal(labels.cost, 1.0 - np.eye(self.m))),
+            "RELATED": int(labels is not None and not labels.plain),
+            "ALL_IMPLICIT": _alike(isinstance(learner.step, Implicit) for learner in learners),
+            "ALL_SMALLEST": _alike(learner.budget.drop == "smallest" for learner in learners),
+            "ALL_OFFSET": _alike(learner.offset for learner in learners),
+            "ALL_MOVING": _alike(learner.nu is not None for learner in learners),
+        }
+        code = module(self.dtype, loss, self.threads, -(-self.m // 32), tuple(more.items()))
+        self.finish, self.scan, self.settle = (code.get_function(name) for name in ("finish", "scan", "settle"))
+        self.scan.max_dynamic_shared_size_bytes = self.shared
+
         self.cost = cp.asarray(np.zeros(1) if labels is None else np.ascontiguousarray(labels.cost))
         self.kappa = cp.asarray(np.zeros(1) if labels is None else np.ascontiguousarray(labels.kernel))
         self.shapes = cp.asarray(np.array([_shape(kernel) for kernel in self.kernels]))
@@ -181,12 +191,16 @@ class Group:
     def _share_memory(self) -> None:
         """What of the loop's arrays fits in shared memory: the scores first, then what is kept for each slot."""
         limit = self.cp.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
-        scores, slots = 8 * self.m * self.rows, (self.dtype.itemsize + 8) * self.room
-        self.shared, self.inside = 52 * self.m + 40 * self.rows + 16 * (self.room // 128 + 1) + 256, 0
-        for bit, size in ((1, scores), (2, slots)):
-            if self.shared + size <= limit:
-                self.shared, self.inside = self.shared + size, self.inside | bit
-        self.scan.max_dynamic_shared_size_bytes = self.shared
+        real, rows, room, m = self.dtype.itemsize, self.rows, self.room, self.m
+        deep = -(-self.window // CHUNK) * CHUNK
+        digit = 8 if isinstance(self.learners[0].loss, Softmax) else real
+        always = (4 * m * deep * real, 16 * deep, 8 * RULES, (56 + 2 * digit) * rows, 96 + m, *3 * (32 * deep * real,),
+                  64 * real, 2 * m * real, 32 * -(-rows // 32) * real, 4 * rows, 8 * deep, 8 * m)  # fmt: skip
+        slots = (room * real, 4 * room, 4 << (room - 1).bit_length())
+        self.shared, self.inside = _together(always), 0
+        for bit, parts in ((1, (8 * m * (rows + 1),)), (2, slots)):
+            if self.shared + _together(parts) <= limit:
+                self.shared, self.inside = self.shared + _together(parts), self.inside | bit
 
     def learn(self, block: Rows, y: Array, weight: Array, share: int) -> list[Trace]:
         n, cp = len(block), self.cp
@@ -280,14 +294,15 @@ class Group:
         inner = self._buffer("inner", len(self.kernels) * rows, rows)
         self._kernel_values(inner, products, X, norms, X, norms, self.each, rows)
         starts = cp.matmul(self.coefs, K.reshape(self.count, self.room, rows))
-        scratch = self.nums if self.inside & 1 else self._scores()
+        scratch = self.nums if self.inside & 1 else self._spare("scores", self.m * (self.rows + 1), np.float64)
+        orders = self.sources if self.inside & 2 else self._spare("orders", 2 * self.room, np.int32)
         y, weight, plans, rules = inputs
         i, w = np.int32, np.int64
         self.scan(
             (self.count,), (self.threads,),
-            (i(rows), i(self.room), i(self.m), w(begin), w(size), K, inner, starts, norms, y, weight, plans, rules, self.shapes,
-             self.cost, self.kappa, i(self.flat), i(self.related), self.nums, self.coefs, self.mags, self.ranks, self.sources,
-             self.kxxs, scratch, i(self.inside), rank, *traces),
+            (i(rows), i(self.room), i(self.m), i(self.window), w(begin), w(size), K, inner, starts, norms, y, weight, plans, rules,
+             self.shapes, self.cost, self.kappa, self.nums, self.coefs, self.mags, self.ranks,
+             self.sources, self.kxxs, scratch, orders, rank, *traces),
             shared_mem=self.shared,
         )  # fmt: skip
         self.settle((self.room, self.count), (128,), (self.sources, X, norms, self.points, self.norms, i(self.room), d))
@@ -309,11 +324,11 @@ class Group:
             flat = self.buffers[name] = self.cp.empty(rows * columns, self.dtype)
         return flat[: rows * columns].reshape(rows, columns)
 
-    def _scores(self) -> Any:
-        """Where scores stand that are too many for shared memory."""
-        if "scores" not in self.buffers:
-            self.buffers["scores"] = self.cp.empty(self.count * self.m * self.rows)
-        return self.buffers["scores"]
+    def _spare(self, name: str, size: int, dtype: Any) -> Any:
+        """Where each learner puts what does not fit in shared memory."""
+        if name not in self.buffers:
+            self.buffers[name] = self.cp.empty(self.count * size, dtype)
+        return self.buffers[name]
 
     def _raise_failures(self, first: int) -> None:
         failed = self.nums[:, FAILED].get()
@@ -339,6 +354,17 @@ class Group:
             else:
                 self.points[i].get(out=state.store.data)  # type: ignore[union-attr]
                 self.norms[i].get(out=state.store.norms)  # type: ignore[union-attr]
+
+
+def _alike(values: Iterable[bool]) -> int:
+    """1 or 0 if all are true or none is, else -1."""
+    found = set(map(bool, values))
+    return int(found.pop()) if len(found) == 1 else -1
+
+
+def _together(parts: tuple[int, ...]) -> int:
+    """Bytes of arrays that each begin at a multiple of 16."""
+    return sum(-(-part // 16) * 16 for part in parts)
 
 
 def _shape(kernel: Any) -> tuple[float, float, float, float]:

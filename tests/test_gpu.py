@@ -95,11 +95,12 @@ def both(learner, X, y, weight=None, dtype=np.float32):
 
 @pytest.mark.usefixtures("card")
 class TestSame:
-    @pytest.mark.parametrize("name", CASES)
+    # In float32 two coefficients under "tree" are so nearly equal when one has to go that rounding chooses.
+    @pytest.mark.parametrize("name", [name for name in CASES if name != "tree"])
     def test_as_the_cpu(self, name, digits):
         same(*both(case(name), *digits))
 
-    @pytest.mark.parametrize("name", ["hinge-silk", "labels", "labels-norma"])
+    @pytest.mark.parametrize("name", ["hinge-silk", "labels", "labels-norma", "tree"])
     def test_to_the_last_digits_in_float64(self, name, digits):
         X, y = digits
         same(*both(case(name), X, y, dtype=np.float64), close=1e-11)
@@ -188,9 +189,10 @@ class TestStates:
             for step in (Implicit(0.5, 0.01), Explicit(onkel.InvSqrt(0.5), 0.02, C=2.0))
             for labels in (FLAT, TREE)
         ]
+        X = X.astype(np.float64)
         together = onkel.learn_many(grid, X, y, backend="gpu")
         for learner, pair in zip(grid, together, strict=True):
-            same(learner.learn(learner.init(), X, y), pair)
+            same(learner.learn(learner.init(), X, y), pair, close=1e-11)
 
     def test_leaving_the_finite_numbers_is_an_error_and_changes_nothing(self, digits):
         X, y = digits
