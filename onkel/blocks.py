@@ -9,46 +9,55 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from onkel.compiled import VECTOR, compiled
+from onkel.compiled import VECTOR, compiled, overload
 from onkel.kernels import Matrix, Pairwise, Product, Sum, as_kernel, loops
+from onkel.lanes import load, store
 
 Array = NDArray[Any]
 
 
-def transform(kernel, K, r, spare, s, n):
-    """The kernel's own transform; only for compiled callers."""
+def finish(kernel, K, i, n):
+    """The first n of row i from products, squared distances or absolute differences to kernel values; for compiled callers."""
 
 
-@overload(transform)
-def _transform(kernel, K, r, spare, s, n):
-    f = kernel.instance_class.transform
-    return lambda kernel, K, r, spare, s, n: f(kernel, K, r, spare, s, n)
+@overload(finish)
+def _finish(kernel, K, i, n):
+    transform = kernel.instance_class.transform
+
+    def row(kernel, K, i, n):
+        j = 0
+        while j + 16 <= n:
+            store(K, i, j, transform(kernel, load(K, i, j)))
+            j += 16
+        while j < n:
+            K[i, j] = transform(kernel, K[i, j])
+            j += 1
+
+    return row
 
 
 @compiled
-def finish_rows(kernel, K):
-    """From products, squared distances or absolute differences to kernel values, in place."""
-    spare = np.empty((1, K.shape[1]), K.dtype)
+def finish_rows(kernel, K, lower):
+    """The same for all rows, whole or below the diagonal."""
     for i in range(len(K)):
-        transform(kernel, K, i, spare, 0, K.shape[1])
+        finish(kernel, K, i, i if lower else K.shape[1])
 
 
 @compiled(fastmath=VECTOR)
-def expand(K, i, xn, zn, share):
-    """K[i] from products x.z to |x|^2 + |z|^2 - 2 x.z; returns how many lost too many digits to be trusted."""
-    own, lost = xn[i], 0
-    for j in range(K.shape[1]):
+def expand(K, i, n, xn, zn, share):
+    """K[i, :n] from products x.z to |x|^2 + |z|^2 - 2 x.z; returns how many lost too many digits to be trusted."""
+    own, lost = xn[i], np.int32(0)
+    for j in range(n):
         both = own + zn[j]
         d = both - (K[i, j] + K[i, j])
         K[i, j] = d if d > 0 else 0
-        lost += d < share * both
+        lost = np.int32(lost + np.int32(d < share * both))
     return lost
 
 
@@ -61,18 +70,17 @@ def distance(X, i, Z, j):
 
 
 @compiled
-def finish_squares(kernel, K, xn, zn, X, Z):
+def finish_squares(kernel, K, xn, zn, X, Z, lower):
     """From products to kernel values of a distance.  Points close to each other but far from the origin lose their digits in
     |x|^2 + |z|^2 - 2 x.z: those distances are computed again, from differences (where the rows are at hand)."""
-    n = K.shape[1]
-    spare = np.empty((1, n), K.dtype)
     share = K.dtype.type(1e-4 if K.itemsize == 8 else 1e-2)
     for i in range(len(K)):
-        if expand(K, i, xn, zn, share) > 0 and len(X) > 0:
+        n = i if lower else K.shape[1]
+        if expand(K, i, n, xn, zn, share) > 0 and len(X) > 0:
             for j in range(n):
                 if K[i, j] < share * (xn[i] + zn[j]):
                     K[i, j] = distance(X, i, Z, j)
-        transform(kernel, K, i, spare, 0, n)
+        finish(kernel, K, i, n)
 
 
 @compiled(fastmath=VECTOR)
@@ -86,7 +94,7 @@ def absolutes(X, Z, K):
 
 
 @compiled(fastmath=VECTOR)
-def norms(X, out):
+def measure(X, out):
     for i in range(len(X)):
         total = out.dtype.type(0)
         for c in range(X.shape[1]):
@@ -139,9 +147,14 @@ class Rows:
 
     def __init__(self, data: Array, lengths: Array | None = None):
         self.data = data
-        self.norms = np.zeros(len(data), data.dtype) if lengths is None else lengths
-        if lengths is None:
-            norms(data, self.norms)
+        if lengths is not None:
+            self.norms = lengths
+
+    @cached_property
+    def norms(self) -> Array:
+        out = np.empty(len(self.data), self.data.dtype)
+        measure(self.data, out)
+        return out
 
     def __len__(self) -> int:
         return len(self.data)
@@ -173,8 +186,8 @@ class Rows:
     def plain(self) -> Array:
         return self.data
 
-    def kernel(self, k: Any, Z: Rows, K: Array) -> Array:
-        """k between these rows and the first of Z, into K."""
+    def kernel(self, k: Any, Z: Rows, K: Array, lower: bool = False) -> Array:
+        """k between these rows and the first of Z, into K; ``lower``: only what is below the diagonal counts."""
         n = K.shape[1]
         X, data = self.data, Z.data[:n]
         if isinstance(k, Pairwise):
@@ -185,9 +198,9 @@ class Rows:
         else:
             np.dot(X, data.T, out=K)
         if k.geometry == "square":
-            finish_squares(k, K, self.norms, Z.norms[:n], X, data)
+            finish_squares(k, K, self.norms, Z.norms[:n], X, data, lower)
         else:
-            finish_rows(k, K)
+            finish_rows(k, K, lower)
         return K
 
     def diagonal(self, k: Any) -> Array:
@@ -196,7 +209,7 @@ class Rows:
             loops(k.function).diagonal(self.data, out)
         elif k.geometry == "product":
             out[:] = self.norms
-            finish_rows(k, out[:, None])
+            finish_rows(k, out[:, None], False)
         return out
 
 
@@ -341,7 +354,7 @@ class Sparse:
         ends = np.append(packed.begin, packed.top)
         return csr_matrix((packed.data, packed.indices, ends), shape=(len(self), self.width))
 
-    def kernel(self, k: Any, Z: Sparse, K: Array) -> Array:
+    def kernel(self, k: Any, Z: Sparse, K: Array, lower: bool = False) -> Array:
         n = K.shape[1]
         if isinstance(k, Pairwise):
             raise TypeError("onkel.kernel compiles a function of two dense rows; for sparse data give a callable (X, Z) -> matrix")
@@ -353,7 +366,7 @@ class Sparse:
         if k.geometry == "absolute":
             acc = np.empty(len(X), X.dtype)
             sparse_absolutes(starts, rows, values, Z.begin, Z.length, Z.indices, Z.data, n, X.sums, Z.sums, acc, K)
-            finish_rows(k, K)
+            finish_rows(k, K, lower)
             return K
         # words such as "the" are in every row: those columns go through BLAS, the long tail through the lists
         common = np.flatnonzero(np.diff(starts) > len(X) // 4)
@@ -367,16 +380,16 @@ class Sparse:
         sparse_products(starts, rows, values, Z.begin, Z.length, Z.indices, Z.data, n, often, acc, K)
         if k.geometry == "square":
             nothing = np.empty((0, 0), X.dtype)
-            finish_squares(k, K, X.norms, Z.norms[:n], nothing, nothing)
+            finish_squares(k, K, X.norms, Z.norms[:n], nothing, nothing, lower)
         else:
-            finish_rows(k, K)
+            finish_rows(k, K, lower)
         return K
 
     def diagonal(self, k: Any) -> Array:
         out = np.ones(len(self), self.dtype)
         if k.geometry == "product":
             out[:] = self.norms
-            finish_rows(k, out[:, None])
+            finish_rows(k, out[:, None], False)
         return out
 
 
@@ -456,7 +469,8 @@ def read(X: Any, kernel: Any, dtype: Any = None) -> Store:
         raise ValueError(
             f"X is empty (shape {X.shape if hasattr(X, 'shape') else np.shape(X)}): give at least one example and one feature"
         )
-    if not np.isfinite(values).all():
+    # the squared lengths tell in one pass, unless they overflow
+    if not np.isfinite(block.norms).all() and not np.isfinite(values).all():  # type: ignore[union-attr]
         raise ValueError(f"X holds NaN or infinity{_where(values)}; every value must be a finite {kind.name} number")
     return block
 
@@ -484,14 +498,14 @@ def _as_numbers(X: Any) -> Array | None:
     return None
 
 
-def evaluate(kernel: Any, X: Store, Z: Store, live: int, K: Array) -> Array:
+def evaluate(kernel: Any, X: Store, Z: Store, live: int, K: Array, lower: bool = False) -> Array:
     """k between the block X and the first points of Z, into K.  Beyond the first ``live`` points Z is empty room: there K only
-    has to be finite."""
+    has to be finite; with ``lower`` that goes for all but what is below the diagonal."""
     if isinstance(kernel, Sum | Product):
         left = evaluate(kernel.left, X, Z, live, np.empty_like(K))
         return kernel.combine(left, evaluate(kernel.right, X, Z, live, K), out=K)  # type: ignore[no-any-return, arg-type]
     if not isinstance(kernel, Matrix | Pairwise):
-        return X.kernel(kernel, Z, K)  # type: ignore[union-attr, arg-type]
+        return X.kernel(kernel, Z, K, lower)  # type: ignore[union-attr, arg-type]
     K[:, live:] = 0.0
     if isinstance(kernel, Pairwise):
         K[:, :live] = X.kernel(kernel, Z, np.empty((len(X), live), K.dtype))  # type: ignore[union-attr, arg-type]

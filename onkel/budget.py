@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from onkel.compiled import VECTOR, compiled
+from onkel.compiled import VECTOR, compiled, overload
 from onkel.layout import (  # fmt: skip
     BUDGET,
     DA,
@@ -155,7 +154,7 @@ def oldest_of(keys, row, key, born, n):
     if many > 1:
         for i in range(n):
             if keys[row, i] == key and born[i] < born[best]:
-                best = i
+                best = np.int32(i)
     return best
 
 

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.calls import array_at, data_of, matrix_of, unpacked
 from onkel.compiled import compiled
-from onkel.layout import CALL, NOT_FINITE, NUMBERS, TRACE, VECTORS
-from onkel.scan import best_one, learn_one
+from onkel.layout import CALL, NUMBERS, TRACE, VECTORS
+from onkel.scan import answer, learn_one
 
 SHARPNESS, INFORMATION, REACH, SPREAD, CENTER, COUNT, CELLS = range(7)
 MEMORY = 0.999  # the temperature forgets over about 1000 examples
@@ -100,38 +101,69 @@ def lower(cells, scores, nu):
 NOTHING, CLASSES, REALS, ALERTS = range(4)
 
 
-@compiled
-def sound(x):
-    """Whether a row is finite and lies in one piece, which machine code for such rows takes for granted."""
-    good = x.strides[0] == x.itemsize
+# The short ways in: one call for one example, which learns and calibrates on the scores that it had before.  ``fixed`` is packed
+# by Model.bind, which also says what a row is like; anything else is UNFIT, and has to take the long way.
+
+UNFIT = -4
+
+
+@compiled(melt=True)
+def sound(address, x):
+    if address == 0:
+        return False
+    good = True
     for j in range(x.size):
         good = good and math.isfinite(x[j])
     return good
 
 
-@compiled
-def best_row(kappa, kernel, rule, num, slots, x):
-    """The code of the highest score, or NOT_FINITE for a row that is not sound."""
-    return best_one(kappa, kernel, rule, num, slots, x) if sound(x) else NOT_FINITE
-
-
 @compiled(borrow=True, nogil=False)
-def learn_row(cells, kind, share, loss, kappa, kernel, keep, rule, num, slots, born, gram, eta, x, y):
-    """Learn one example and calibrate on the scores that it had before: the short way in, one call for both."""
-    if not sound(x):
-        return NOT_FINITE
-    code = learn_one(loss, kappa, kernel, keep, rule, num, slots, born, gram, x, y, 1.0, eta)
+def learn_row(fixed, row, y):
+    cells, kind, share, loss, kappa, kernel, rule, num, slots, born, gram, eta, like = unpacked(fixed)
+    address = data_of(row, like)
+    x = array_at(address, like[2], slots)
+    if not sound(address, x):
+        return UNFIT
+    code = learn_one(loss, kappa, kernel, np.inf, rule, num, slots, born, gram, x, y, 1.0, eta)
     if code >= 0 and kind != NOTHING:
         end = num.size - CALL
         m = (end - NUMBERS - TRACE) // (VECTORS + 1)
         scores = num[end - TRACE - m : end - TRACE]
         if kind == CLASSES:
-            sharpen(cells, scores.reshape(1, m), num[end : end + 1], num[end + 2 : end + 3])
+            sharpen(cells, matrix_of(scores, 0, 1, m), num[end : end + 1], num[end + 2 : end + 3])
         elif kind == REALS:
             widen(cells, scores, num[end : end + 1], share)
         else:
             lower(cells, scores, share)
     return code
+
+
+@compiled(borrow=True, nogil=False)
+def best_row(fixed, row):
+    """The code of the highest score, the lowest code on ties."""
+    kappa, kernel, first, num, slots, work, raw, like = unpacked(fixed)
+    address = data_of(row, like)
+    x = array_at(address, like[2], slots)
+    if not sound(address, x):
+        return UNFIT
+    answer(kappa, kernel, matrix_of(x, 0, 1, x.size), 0, first, num, slots, work, raw)
+    m = raw.size // 2
+    best = 0
+    for z in range(1, m):
+        best = z if raw[m + z] > raw[m + best] else best
+    return best
+
+
+@compiled(borrow=True, nogil=False)
+def score_row(fixed, row):
+    """The first score; not a number where the row is unfit."""
+    kappa, kernel, first, num, slots, work, raw, like = unpacked(fixed)
+    address = data_of(row, like)
+    x = array_at(address, like[2], slots)
+    if not sound(address, x):
+        return math.nan
+    answer(kappa, kernel, matrix_of(x, 0, 1, x.size), 0, first, num, slots, work, raw)
+    return raw[raw.size // 2]
 
 
 def half_width(cells: NDArray[np.float64]) -> float:

@@ -14,14 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import numba
-import numpy as np
-from llvmlite import ir
-from numba.extending import intrinsic, overload
+from numba import extending
 
-CORE = ("compiled", "layout", "kernels", "labels", "losses", "prox", "budget", "scan", "blocks", "calibration")
+# Numba's own decorators say more about types than they keep.
+intrinsic: Any = extending.intrinsic
+overload: Any = extending.overload
+
+CORE = ("compiled", "lanes", "calls", "layout", "kernels", "labels", "losses", "prox", "budget", "scan", "blocks", "calibration")
 
 # Sums may be re-ordered so that they vectorise; NaN and infinity keep their meaning.
 VECTOR = {"reassoc", "contract", "nsz", "arcp"}
+
+# The same for what ``overload`` chooses by type: see ``melt`` below.
+MELT = {"forceinline": True, "_nrt": False, "error_model": "numpy"}
 
 
 def _stamp() -> tuple[tuple[str, int, int], ...]:
@@ -85,91 +90,6 @@ class Value:
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, tuple.__hash__(self)))  # type: ignore[arg-type]
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _bits_to_double(typingctx: Any, bits: Any = None) -> Any:
-    return numba.float64(numba.int64), lambda context, builder, sig, args: builder.bitcast(args[0], ir.DoubleType())
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _double_to_bits(typingctx: Any, value: Any = None) -> Any:
-    return numba.int64(numba.float64), lambda context, builder, sig, args: builder.bitcast(args[0], ir.IntType(64))
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _bits_to_float(typingctx: Any, bits: Any = None) -> Any:
-    return numba.float32(numba.int32), lambda context, builder, sig, args: builder.bitcast(args[0], ir.FloatType())
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _float_to_bits(typingctx: Any, value: Any = None) -> Any:
-    return numba.int32(numba.float32), lambda context, builder, sig, args: builder.bitcast(args[0], ir.IntType(32))
-
-
-_LOG2E = 1.4426950408889634
-_LN2_HIGH = 6.93147180369123816490e-01
-_LN2_LOW = 1.90821492927058770002e-10
-_MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding it leaves round(x) in the low bits
-
-
-@compiled(fastmath={"contract"})
-def _exp_double(x):
-    x = x if x > -708.0 else -708.0
-    shifted = x * _LOG2E + _MAGIC
-    n = shifted - _MAGIC
-    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
-    p = 1.6059043836821613e-10  # Taylor to r^13: 4e-18 on |r| <= ln 2 / 2
-    p = p * r + 2.08767569878681e-09
-    p = p * r + 2.505210838544172e-08
-    p = p * r + 2.755731922398589e-07
-    p = p * r + 2.7557319223985893e-06
-    p = p * r + 2.48015873015873e-05
-    p = p * r + 0.0001984126984126984
-    p = p * r + 0.001388888888888889
-    p = p * r + 0.008333333333333333
-    p = p * r + 0.041666666666666664
-    p = p * r + 0.16666666666666666
-    p = p * r + 0.5
-    p = (p * r) * r + r
-    return (1.0 + p) * _bits_to_double((_double_to_bits(shifted) << np.int64(52)) + np.int64(4607182418800017408))
-
-
-_LOG2E_F = np.float32(1.4426950408889634)
-_LN2_HIGH_F = np.float32(0.693359375)
-_LN2_LOW_F = np.float32(-2.12194440e-4)
-_MAGIC_F = np.float32(12582912.0)
-_ONE_F = np.float32(1.0)
-_FLOOR_F = np.float32(-87.0)
-_P0, _P1, _P2, _P3, _P4, _P5 = (np.float32(c) for c in (1 / 720, 1 / 120, 1 / 24, 1 / 6, 0.5, 1 / 5040))
-
-
-@compiled(fastmath={"contract"})
-def _exp_single(x):
-    x = x if x > _FLOOR_F else _FLOOR_F
-    shifted = x * _LOG2E_F + _MAGIC_F
-    n = shifted - _MAGIC_F
-    r = (x - n * _LN2_HIGH_F) - n * _LN2_LOW_F
-    p = _P5 * r + _P0
-    p = p * r + _P1
-    p = p * r + _P2
-    p = p * r + _P3
-    p = p * r + _P4
-    p = (p * r) * r + r
-    bits = np.int32(np.int32(_float_to_bits(shifted) << np.int32(23)) + np.int32(1065353216))
-    return (_ONE_F + p) * _bits_to_float(bits)
-
-
-def exp(x: Any) -> Any:
-    """exp of a number that is not positive, in the number's own precision, without a call: loops over it vectorise."""
-    return np.exp(x)
-
-
-@overload(exp)
-def _exp(x):
-    if x == numba.float32:
-        return lambda x: _exp_single(x)
-    return lambda x: _exp_double(x)
 
 
 def bound(dispatcher: Any, head: tuple[Any, ...], tail: tuple[Any, ...]) -> Callable[..., Any]:

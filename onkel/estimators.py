@@ -180,27 +180,25 @@ class KernelClassifier(ClassifierMixin, Stream):
         """Learn one example: x a row of numbers (or an object for a kernel of your own); the fast way in, without scikit-learn."""
         model = self._model
         try:  # as few operations as can be: this is the whole cost beside the loop
-            if x.shape == model.shape and x.dtype is model.dtype and model.take(x, model.code[y]) >= 0:  # type: ignore[union-attr, misc]
+            if model.take(x, model.code[y]) >= 0:  # type: ignore[union-attr]
                 return
-        except (AttributeError, KeyError):  # no model yet, x is no array, y is new
+        except (AttributeError, KeyError, TypeError):  # no model yet, the short way is closed, y is new
             pass
         x = self._row(x)
-        model = self._model
-        if model is not None and y in model.code and model.fits(x):
-            model.learn_row(x, model.code[y])
-        else:
+        if model is None or y not in model.code or not model.learn_row(x, model.code[y]):
             self._learn_alone(x, Coded([y], np.zeros(1, np.int64)), self._hierarchy()[1])
 
     def predict_one(self, x: Any) -> Any:
         """The class of one example; the fast way, without scikit-learn."""
         model = self._model
         try:
-            if x.shape == model.shape and x.dtype is model.dtype and (code := model.best(x)) >= 0:  # type: ignore[union-attr, misc]
+            if (code := model.look(x)) >= 0:  # type: ignore[union-attr]
                 return model.classes[code]  # type: ignore[union-attr]
-        except AttributeError:
+        except (AttributeError, TypeError):
             pass
-        self._row(x)  # opens the fast way for the next one
-        model = self._fitted()
+        row, model = self._row(x), self._fitted()
+        if model.look is not None and (code := model.look(row)) >= 0:
+            return model.classes[code]
         return model.classes[int(model.score(self._alone(x))[0].argmax())]
 
 
@@ -294,23 +292,14 @@ class KernelRegressor(RegressorMixin, Stream):
 
     def learn_one(self, x: Any, y: float) -> None:
         """Learn one example: x a row of numbers (or an object for a kernel of your own); the fast way in, without scikit-learn."""
-        model = self._model
-        if model is None or not model.fits(x):
-            x = self._row(x)
         y = float(y)
         if y - y != 0.0:
             raise ValueError(f"y must be a finite number; got {y!r}")
-        if model is None or not model.fits(x):
-            self._learn_alone(x, np.array([y]))
-        else:
-            model.learn_row(x, y)
+        self._learn_number(x, y)
 
     def predict_one(self, x: Any) -> float:
         """f(x) of one example; the fast way, without scikit-learn."""
-        model = self._model
-        if model is None or not model.fits(x):
-            return float(self._fitted().score(self._alone(x))[0])
-        return model.score_row(x)
+        return self._number(x)
 
 
 class NoveltyDetector(OutlierMixin, Stream):
@@ -408,20 +397,11 @@ class NoveltyDetector(OutlierMixin, Stream):
 
     def learn_one(self, x: Any) -> None:
         """Learn one example: x a row of numbers (or an object for a kernel of your own); the fast way in, without scikit-learn."""
-        model = self._model
-        if model is None or not model.fits(x):
-            x = self._row(x)
-        if model is None or not model.fits(x):
-            self._learn_alone(x, None)
-        else:
-            model.learn_row(x, 1.0)
+        self._learn_number(x, 1.0)
 
     def score_one(self, x: Any) -> float:
         """f(x) of one example; the lower, the more novel."""
-        model = self._model
-        if model is None or not model.fits(x):
-            return float(self._fitted().score(self._alone(x))[0])
-        return model.score_row(x)
+        return self._number(x)
 
     def predict_one(self, x: Any) -> int:
         """-1 if the example is novel, else 1."""

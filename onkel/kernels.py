@@ -1,8 +1,8 @@
 """Kernels k(x, x'): values with parameters, which know how to fill a row of numbers.
 
 A kernel of this library says which quantity of two points it looks at (``geometry``: their product, their squared distance or
-the sum of their absolute differences) and how that quantity becomes a kernel value (``transform``, compiled, a row at a time).
-The rest follows: matrices by BLAS, single rows inside the hot loop, sums and products.  Anything callable as
+the sum of their absolute differences) and how that quantity becomes a kernel value (``transform``, compiled, of one number or of
+sixteen at once).  The rest follows: matrices by BLAS, single rows inside the hot loop, sums and products.  Anything callable as
 ``(X, Z) -> matrix`` is a kernel too, on any kind of points.
 """
 
@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from onkel.compiled import VECTOR, Value, compiled, exp
+from onkel.compiled import MELT, Value, compiled, overload
+from onkel.lanes import LOG2E, capped, exp2, like, load, magnitude, root, store, zeros
 
 Array = NDArray[Any]
 
-STEEPEST = -1e38  # a width so small that 1/sigma overflows: finite even in float32, so that exp(0 * STEEPEST) is 1
+STEEPEST = -1e38  # a width so small that 1/sigma overflows: finite even in float32, so that 2^(0 * STEEPEST) is 1
 
 
 def _number(kernel: str, name: str, value: Any, positive: bool = True) -> float:
@@ -68,11 +68,9 @@ class RBF(_Algebra, _RBF):
     def __new__(cls, sigma: float = 1.0) -> RBF:
         return super().__new__(cls, _number("RBF", "sigma", sigma))
 
-    @compiled(fastmath=VECTOR, melt=True)
-    def transform(kernel, K, r, spare, s, n):
-        g = K.dtype.type(max(-0.5 / (kernel.sigma * kernel.sigma), STEEPEST))
-        for i in range(n):
-            K[r, i] = exp(g * K[r, i])
+    @compiled(melt=True)
+    def transform(kernel, q):
+        return exp2(q * like(q, max(-0.5 * LOG2E / (kernel.sigma * kernel.sigma), STEEPEST)))
 
 
 class _Laplacian(NamedTuple):
@@ -88,11 +86,9 @@ class Laplacian(_Algebra, _Laplacian):
     def __new__(cls, sigma: float = 1.0) -> Laplacian:
         return super().__new__(cls, _number("Laplacian", "sigma", sigma))
 
-    @compiled(fastmath=VECTOR, melt=True)
-    def transform(kernel, K, r, spare, s, n):
-        g = K.dtype.type(max(-1.0 / kernel.sigma, STEEPEST))
-        for i in range(n):
-            K[r, i] = exp(g * K[r, i])
+    @compiled(melt=True)
+    def transform(kernel, q):
+        return exp2(q * like(q, max(-LOG2E / kernel.sigma, STEEPEST)))
 
 
 class _Matern(NamedTuple):
@@ -112,15 +108,13 @@ class Matern(_Algebra, _Matern):
             raise ValueError(f"Matern: nu must be 0.5, 1.5 or 2.5; got {nu!r}")
         return super().__new__(cls, _number("Matern", "sigma", sigma), float(nu))
 
-    @compiled(fastmath=VECTOR, melt=True)
-    def transform(kernel, K, r, spare, s, n):
-        number = K.dtype.type
-        c = number(min(math.sqrt(2.0 * kernel.nu) / kernel.sigma, -STEEPEST))
-        first = number(0.0 if kernel.nu < 1.0 else 1.0)
-        second = number(1.0 / 3.0 if kernel.nu > 2.0 else 0.0)
-        for i in range(n):
-            u = min(c * np.sqrt(K[r, i]), number(1000.0))  # beyond, exp(-u) is nothing, but u^2 may be infinite
-            K[r, i] = (number(1.0) + first * u + second * u * u) * exp(-u)
+    @compiled(melt=True)
+    def transform(kernel, q):
+        scale = like(q, min(math.sqrt(2.0 * kernel.nu) / kernel.sigma, -STEEPEST))
+        u = capped(root(q) * scale, 1000.0)  # beyond, exp(-u) is nothing, but u^2 may be infinite
+        first = like(q, 0.0 if kernel.nu < 1.0 else 1.0)
+        second = like(q, 1.0 / 3.0 if kernel.nu > 2.0 else 0.0)
+        return ((u * second + first) * u + like(q, 1.0)) * exp2(u * like(q, -LOG2E))
 
 
 class _Polynomial(NamedTuple):
@@ -144,24 +138,16 @@ class Polynomial(_Algebra, _Polynomial):
             raise ValueError(f"Polynomial: coef0 must not be negative (the kernel would be indefinite); got {coef0!r}")
         return super().__new__(cls, int(degree), gamma, coef0)
 
-    @compiled(fastmath=VECTOR, melt=True)
-    def transform(kernel, K, r, spare, s, n):
-        g = K.dtype.type(kernel.gamma)
-        c = K.dtype.type(kernel.coef0)
-        for i in range(n):
-            K[r, i] = g * K[r, i] + c
-        left = kernel.degree - 1
-        if left > 0:
-            for i in range(n):
-                spare[s, i] = K[r, i]
-        while left > 0:  # by squaring, whole rows at a time, so that each pass vectorises
+    @compiled(melt=True)
+    def transform(kernel, q):
+        power = q * like(q, kernel.gamma) + like(q, kernel.coef0)
+        value, left = power, kernel.degree - 1
+        while left > 0:  # by squaring
             if left & 1:
-                for i in range(n):
-                    K[r, i] *= spare[s, i]
+                value = value * power
             left >>= 1
-            if left > 0:
-                for i in range(n):
-                    spare[s, i] *= spare[s, i]
+            power = power * power
+        return value
 
 
 class Linear(_Algebra, NamedTuple("_Linear", [])):
@@ -171,8 +157,8 @@ class Linear(_Algebra, NamedTuple("_Linear", [])):
     geometry = "product"
 
     @compiled(melt=True)
-    def transform(kernel, K, r, spare, s, n):
-        pass
+    def transform(kernel, q):
+        return q
 
 
 class _Pair(NamedTuple):
@@ -280,137 +266,115 @@ def is_direct(k: Any) -> bool:
 # --- rows inside the hot loop: points stand in columns, so that SIMD runs over the points ---------------------------------
 
 
-@compiled(fastmath=VECTOR, melt=True)
-def _squares(slots, first, X, t, n, out, row):
-    """The odd features first, then eight a pass: out is loaded and stored once for all of them."""
-    d = X.shape[1]
-    j = d % 4
-    p = first
-    if j == 0:
-        for i in range(n):
-            out[row, i] = 0
-    elif j == 1:
-        xa = X[t, 0]
-        for i in range(n):
-            out[row, i] = (slots[p, i] - xa) ** 2
-    elif j == 2:
-        xa, xb = X[t, 0], X[t, 1]
-        for i in range(n):
-            out[row, i] = (slots[p, i] - xa) ** 2 + (slots[p + 1, i] - xb) ** 2
-    else:
-        xa, xb, xc = X[t, 0], X[t, 1], X[t, 2]
-        for i in range(n):
-            out[row, i] = (slots[p, i] - xa) ** 2 + (slots[p + 1, i] - xb) ** 2 + (slots[p + 2, i] - xc) ** 2
-    while j + 8 <= d:
-        p = first + j
-        xa, xb, xc, xd = X[t, j], X[t, j + 1], X[t, j + 2], X[t, j + 3]
-        xe, xf, xg, xh = X[t, j + 4], X[t, j + 5], X[t, j + 6], X[t, j + 7]
-        for i in range(n):
-            one = (slots[p, i] - xa) ** 2 + (slots[p + 1, i] - xb) ** 2
-            two = (slots[p + 2, i] - xc) ** 2 + (slots[p + 3, i] - xd) ** 2
-            three = (slots[p + 4, i] - xe) ** 2 + (slots[p + 5, i] - xf) ** 2
-            four = (slots[p + 6, i] - xg) ** 2 + (slots[p + 7, i] - xh) ** 2
-            out[row, i] += (one + two) + (three + four)
-        j += 8
-    if j < d:
-        p = first + j
-        xa, xb, xc, xd = X[t, j], X[t, j + 1], X[t, j + 2], X[t, j + 3]
-        for i in range(n):
-            low = (slots[p, i] - xa) ** 2 + (slots[p + 1, i] - xb) ** 2
-            out[row, i] += low + ((slots[p + 2, i] - xc) ** 2 + (slots[p + 3, i] - xd) ** 2)
+@compiled(melt=True)
+def _square(total, s, x):
+    return total + (s - x) * (s - x)
 
 
-@compiled(fastmath=VECTOR, melt=True)
-def _absolutes(slots, first, X, t, n, out, row):
-    for i in range(n):
-        out[row, i] = 0
-    for j in range(X.shape[1]):
-        xa = X[t, j]
-        for i in range(n):
-            out[row, i] += abs(slots[first + j, i] - xa)
+@compiled(melt=True)
+def _absolute(total, s, x):
+    return total + magnitude(s - x)
 
 
-@compiled(fastmath=VECTOR, melt=True)
-def _products(slots, first, X, t, n, out, row):
-    for i in range(n):
-        out[row, i] = 0
-    d = X.shape[1]
-    j = 0
-    while j + 4 <= d:
-        p = first + j
-        xa, xb, xc, xe = X[t, j], X[t, j + 1], X[t, j + 2], X[t, j + 3]
-        for i in range(n):
-            low = slots[p, i] * xa + slots[p + 1, i] * xb
-            out[row, i] += low + (slots[p + 2, i] * xc + slots[p + 3, i] * xe)
-        j += 4
-    while j < d:
-        xa = X[t, j]
-        for i in range(n):
-            out[row, i] += slots[first + j, i] * xa
-        j += 1
+@compiled(melt=True)
+def _product(total, s, x):
+    return total + s * x
 
 
-_GEOMETRY = {"square": _squares, "absolute": _absolutes, "product": _products}
+_GEOMETRY = {"square": _square, "absolute": _absolute, "product": _product}
+
+
+def points(kernel: Any, slots: Array, first: int, X: Array, t: int, i: int) -> Any:
+    """k between X[t] and the points i .. i+15, as lanes."""
+    raise TypeError("points is called from compiled code only")
+
+
+@overload(points, jit_options=MELT)
+def _points(kernel, slots, first, X, t, i):
+    cls = kernel.instance_class
+    if cls is Sum:
+        return lambda kernel, slots, first, X, t, i: (
+            points(kernel.left, slots, first, X, t, i) + points(kernel.right, slots, first, X, t, i)
+        )
+    if cls is Product:
+        return lambda kernel, slots, first, X, t, i: (
+            points(kernel.left, slots, first, X, t, i) * points(kernel.right, slots, first, X, t, i)
+        )
+    add, transform = _GEOMETRY[cls.geometry], cls.transform
+
+    def leaf(kernel, slots, first, X, t, i):
+        a = zeros(slots)
+        for j in range(X.shape[1]):
+            a = add(a, load(slots, first + j, i), X[t, j])
+        return transform(kernel, a)
+
+    return leaf
 
 
 def fill(kernel: Any, slots: Array, first: int, X: Array, t: int, n: int, out: Array, row: int) -> None:
     """out[row, i] = k(point i, X[t]) for the first n points, which stand in columns from row ``first`` of slots.
 
-    The row of ``out`` behind it is room to work in.  Only for compiled callers.
+    n is a multiple of 16.  Only for compiled callers.
     """
     raise TypeError("fill is called from compiled code only")
 
 
-@overload(fill)
+@overload(fill, jit_options=MELT)
 def _fill(kernel, slots, first, X, t, n, out, row):
     cls = kernel.instance_class
     if cls is Sum or cls is Product:
-        both, adding = compiled(_both, cache=False), cls is Sum  # afresh, so that sums of sums do not call themselves
-        return lambda kernel, slots, first, X, t, n, out, row: both(kernel, adding, slots, first, X, t, n, out, row)
-    look, transform = _GEOMETRY[cls.geometry], cls.transform
+
+        def pair(kernel, slots, first, X, t, n, out, row):
+            for i in range(0, n, 16):
+                store(out, row, i, points(kernel, slots, first, X, t, i))
+
+        return pair
+    add, transform = _GEOMETRY[cls.geometry], cls.transform
 
     def leaf(kernel, slots, first, X, t, n, out, row):
-        look(slots, first, X, t, n, out, row)
-        transform(kernel, out, row, out, row + 1, n)
+        if n < 64:
+            for i in range(0, n, 16):
+                store(out, row, i, points(kernel, slots, first, X, t, i))
+            return
+        i = 0
+        while i < n:
+            i = min(i, n - 64)  # the last sixty-four may begin among those before
+            a = b = c = d = zeros(out)
+            for j in range(X.shape[1]):
+                p, x = first + j, X[t, j]
+                a = add(a, load(slots, p, i), x)
+                b = add(b, load(slots, p, i + 16), x)
+                c = add(c, load(slots, p, i + 32), x)
+                d = add(d, load(slots, p, i + 48), x)
+            store(out, row, i, transform(kernel, a))
+            store(out, row, i + 16, transform(kernel, b))
+            store(out, row, i + 32, transform(kernel, c))
+            store(out, row, i + 48, transform(kernel, d))
+            i += 64
 
     return leaf
 
 
-def _both(kernel, adding, slots, first, X, t, n, out, row):
-    """Its own function, since it allocates and entry points that only borrow may not."""
-    left = np.empty((2, n), out.dtype)
-    fill(kernel.left, slots, first, X, t, n, left, 0)
-    fill(kernel.right, slots, first, X, t, n, out, row)
-    for i in range(n):
-        out[row, i] = out[row, i] + left[0, i] if adding else out[row, i] * left[0, i]
-
-
-def self_value(kernel: Any, X: Array, t: int, spare: Array, row: int) -> Any:
-    """k(x, x) of x = X[t], exactly 1 for the kernels of a distance; spare[row, 0] and spare[row + 1, 0] are room to work in."""
+def self_value(kernel: Any, X: Array, t: int) -> Any:
+    """k(x, x) of x = X[t], exactly 1 for the kernels of a distance."""
     raise TypeError("self_value is called from compiled code only")
 
 
-@overload(self_value)
-def _self_value(kernel, X, t, spare, row):
+@overload(self_value, jit_options=MELT)
+def _self_value(kernel, X, t):
     cls = kernel.instance_class
-    if cls is Sum or cls is Product:
-        adding = cls is Sum
-
-        def both(kernel, X, t, spare, row):
-            left, right = self_value(kernel.left, X, t, spare, row), self_value(kernel.right, X, t, spare, row)
-            return left + right if adding else left * right
-
-        return both
+    if cls is Sum:
+        return lambda kernel, X, t: self_value(kernel.left, X, t) + self_value(kernel.right, X, t)
+    if cls is Product:
+        return lambda kernel, X, t: self_value(kernel.left, X, t) * self_value(kernel.right, X, t)
     if cls.geometry != "product":
-        return lambda kernel, X, t, spare, row: spare.dtype.type(1)
+        return lambda kernel, X, t: X.dtype.type(1)
     transform = cls.transform
 
-    def product(kernel, X, t, spare, row):
-        total = spare.dtype.type(0)
+    def product(kernel, X, t):
+        total = X.dtype.type(0)
         for j in range(X.shape[1]):
             total += X[t, j] * X[t, j]
-        spare[row, 0] = total
-        transform(kernel, spare, row, spare, row + 1, 1)
-        return spare[row, 0]
+        return transform(kernel, total)
 
     return product

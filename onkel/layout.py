@@ -10,6 +10,7 @@ Free slots have coefficient 0, so that sums run over whole vectors without askin
 from __future__ import annotations
 
 from onkel.compiled import VECTOR, compiled
+from onkel.lanes import load, total, zeros
 
 (
     STEP,
@@ -66,33 +67,41 @@ def padded(n, slots):
 @compiled(fastmath=VECTOR, melt=True)
 def dot(a, i, b, j, n):
     """sum of a[i, :n] b[j, :n], in the arrays' precision."""
-    total = b.dtype.type(0)
+    sum = b.dtype.type(0)
     for k in range(n):
-        total += a[i, k] * b[j, k]
-    return total
+        sum += a[i, k] * b[j, k]
+    return sum
 
 
-@compiled(fastmath=VECTOR, melt=True)
+@compiled(melt=True)
 def sums(K, r, slots, first, n, num, target, m, scale):
     """num[target + z] = scale times the sum of K[r, :n] slots[first + z, :n], for m rows; four at a time share the loads."""
-    if m == 1:
-        num[target] = scale * dot(K, r, slots, first, n)
-        return
     z = 0
     while z + 4 <= m:
-        a = b = c = d = slots.dtype.type(0)
+        a = b = c = d = zeros(slots)
         p = first + z
-        for k in range(n):
-            x = K[r, k]
-            a += x * slots[p, k]
-            b += x * slots[p + 1, k]
-            c += x * slots[p + 2, k]
-            d += x * slots[p + 3, k]
-        num[target + z], num[target + z + 1] = scale * a, scale * b
-        num[target + z + 2], num[target + z + 3] = scale * c, scale * d
+        for k in range(0, n, 16):
+            x = load(K, r, k)
+            a = a + x * load(slots, p, k)
+            b = b + x * load(slots, p + 1, k)
+            c = c + x * load(slots, p + 2, k)
+            d = d + x * load(slots, p + 3, k)
+        num[target + z], num[target + z + 1] = scale * total(a), scale * total(b)
+        num[target + z + 2], num[target + z + 3] = scale * total(c), scale * total(d)
         z += 4
     while z < m:
-        num[target + z] = scale * dot(K, r, slots, first + z, n)
+        a = b = c = d = zeros(slots)
+        k = 0
+        while k + 64 <= n:
+            a = a + load(K, r, k) * load(slots, first + z, k)
+            b = b + load(K, r, k + 16) * load(slots, first + z, k + 16)
+            c = c + load(K, r, k + 32) * load(slots, first + z, k + 32)
+            d = d + load(K, r, k + 48) * load(slots, first + z, k + 48)
+            k += 64
+        while k < n:
+            a = a + load(K, r, k) * load(slots, first + z, k)
+            k += 16
+        num[target + z] = scale * total((a + b) + (c + d))
         z += 1
 
 

@@ -16,6 +16,7 @@ from onkel.blocks import Array, Objects, Rows, Store, Workspace, blas_threads, d
 from onkel.budget import DROPS, NO_LIMIT, Budget
 from onkel.compiled import bound
 from onkel.kernels import as_kernel, is_direct
+from onkel.lanes import aligned
 from onkel.losses import Hinge, Novelty, Softmax, Structured, User
 from onkel.steps import Adaptive, Alma, Explicit, Implicit, Step, etas, number, small_enough
 
@@ -50,9 +51,7 @@ class State:
     gram: Array = field(default_factory=lambda: np.zeros((0, 0, 0)))
     store: Store | None = None
     width: int = 0  # features; 0 before the first example, -1 for objects
-    learn_one: Any = field(default=None, repr=False)  # short ways into the loop, bound to these arrays when first taken
-    score_one: Any = field(default=None, repr=False)
-    best_one: Any = field(default=None, repr=False)
+    learn_one: Any = field(default=None, repr=False)  # a short way into the loop, bound to these arrays when first taken
 
     @property
     def t(self) -> int:
@@ -104,11 +103,13 @@ class State:
 
     def copy(self) -> State:
         store = None if self.store is None else self.store.copy()
-        own = self.num.copy(), self.slots.copy(), self.born.copy(), self.gram.copy()
+        slots = aligned(self.slots.shape, self.slots.dtype)
+        slots[:] = self.slots
+        own = self.num.copy(), slots, self.born.copy(), self.gram.copy()
         return State(self.m, self.base, self.scalar, *own, store, self.width)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "learn_one": None, "score_one": None, "best_one": None}
+        return {**self.__dict__, "learn_one": None}
 
     def __repr__(self) -> str:
         return f"State(t={self.t}, size={self.size})"
@@ -209,7 +210,9 @@ class Learner:
         return rule
 
     def _pace(self, start: int, n: int, weight: Any) -> NDArray[np.float64]:
-        """Per example: step size, weight, and how far back f may reach."""
+        """Per example, or once for all: step size, weight, and how far back f may reach."""
+        if weight is None and self._eta is not None and not callable(self.budget.window):
+            return np.array([[self._eta, 1.0, math.inf if self.budget.window is None else self.budget.window]])
         pace = np.ones((n, 3))
         if isinstance(self.step, Explicit | Implicit):
             pace[:, 0] = etas(self.step.eta, start, n)
@@ -263,7 +266,7 @@ class Learner:
             return state, gpu.learn(self, state, block, targets, weight)
         if backend != "cpu":
             raise ValueError(f"backend must be 'cpu' or 'gpu'; got {backend!r}")
-        if state.store is None and len(block) < 64:
+        if self._small(state, block) and (self.budget.size is not None or len(block) < 64):
             return state, self.advance(state, block, targets, weight)
         with blas_threads(threads):
             return state, self.advance(state, block, targets, weight)
@@ -308,7 +311,7 @@ class Learner:
         if not np.isfinite(targets).all():
             raise ValueError("y holds NaN or infinity; every target must be finite")
         if kind == "signs":
-            bad = ~np.isin(targets, (-1.0, 1.0))
+            bad = np.abs(targets) != 1.0
         elif kind == "codes":
             bad = (targets != np.floor(targets)) | (targets < 0) | (targets >= self.outputs)
         else:
@@ -322,7 +325,7 @@ class Learner:
         """Learn a block in place."""
         n = len(block)
         pace = self._pace(state.t, n, weight)
-        traces = np.empty((n, state.m + at.TRACE))
+        answers, traces = np.empty((n, state.m)), np.empty((at.TRACE, n))
         room = Workspace(block.dtype)
         start = state.t
         done = 0
@@ -330,55 +333,43 @@ class Learner:
             size = min(n - done, self._settle(state, block))
             part = slice(done, done + size)
             run = self._direct if state.store is None else self._rows
-            code = run(state, block, part, y[part], pace[part], traces[part], room)
+            code = run(state, block, part, room, y[part], pace if len(pace) == 1 else pace[part], answers[part], traces)
             if code < 0:
                 raise _failure(code, state.t - start, self)
             done += size
-        return self._trace(traces)
-
-    def _trace(self, traces: NDArray[np.float64]) -> Trace:
-        m = self.outputs
-        scores = traces[:, :m]
-        tail = (traces[:, m + i] for i in range(at.TRACE))
-        loss, mistake, eta, theta, size = (np.ascontiguousarray(column) for column in tail)
-        return Trace(
-            scores[:, 0].copy() if self._scalar else np.ascontiguousarray(scores),
-            loss,
-            mistake.astype(bool),
-            eta,
-            theta,
-            size.astype(np.int64),
-        )
+        loss, mistake, eta, theta, length = traces
+        scores = answers[:, 0] if self._scalar else answers
+        return Trace(scores, loss, mistake.astype(bool), eta, theta, length.astype(np.int64))
 
     @cached_property
     def _loops(self) -> dict[Any, Any]:
         return {}
 
-    def _loop(self, kernel: Any, state: State, *arrays: Array) -> int:
+    def _loop(self, kernel: Any, state: State, X: Array, inner: Array, own: Array, here: tuple[Any, ...], source: Array) -> int:
         """The hot loop, compiled for these types when they first come and called without looking at them afterwards."""
-        arguments = (*arrays[:5], self._rule, state.num, state.slots, state.born, state.gram, *arrays[5:])
+        y, pace, *told = here
+        arguments = (X, inner, own, y, pace, self._rule, state.num, state.slots, state.born, state.gram, *told, source)
         key = (kernel is self.kernel, state.slots.dtype, state.gram.dtype)
         if key not in self._loops:
             loop = scan.scan_once if isinstance(self.loss, User) else scan.scan
             self._loops[key] = bound(loop, (self.loss, self._kappa, kernel), arguments)
         return int(self._loops[key](*arguments))
 
-    def _direct(self, state: State, block: Any, part: slice, y: Array, pace: Array, traces: Array, room: Workspace) -> int:
+    def _direct(self, state: State, block: Any, part: slice, room: Workspace, *here: Any) -> int:
         """Rows computed in the loop."""
-        return self._loop(
-            self.kernel, state, block.data[part], state.slots[:0], state.slots[0, :0], y, pace, traces, state.born[:0]
-        )
+        nothing = state.slots[:0]
+        return self._loop(self.kernel, state, block.data[part], nothing, state.slots[0, :0], (*here, part.start), state.born[:0])
 
-    def _rows(self, state: State, block: Store, part: slice, y: Array, pace: Array, traces: Array, room: Workspace) -> int:
+    def _rows(self, state: State, block: Store, part: slice, room: Workspace, *here: Any) -> int:
         """Rows from matrices, then the points that were stored into their slots."""
         assert state.store is not None
         rows = block.take(part) if part != slice(0, len(block)) else block
         used, size = int(state.num[at.USED]), len(rows)
         columns = min(state.slots.shape[1], _round_up(used + size))
         K = evaluate(self.kernel, rows, state.store, used, room.matrix("K", size, columns))
-        inner = evaluate(self.kernel, rows, rows, size, room.matrix("inner", size, size))
+        inner = evaluate(self.kernel, rows, rows, size, room.matrix("inner", size, size), lower=True)
         source = np.full(state.slots.shape[1], -1, np.int64)
-        code = self._loop(_GIVEN, state, K, inner, diagonal(self.kernel, rows), y, pace, traces, source)
+        code = self._loop(_GIVEN, state, K, inner, diagonal(self.kernel, rows), (*here, part.start), source)
         filled = np.flatnonzero(source >= 0)
         if len(filled):
             state.store.put(filled, rows, source[filled])  # type: ignore[arg-type]
@@ -405,21 +396,8 @@ class Learner:
             state.learn_one = bound(loop, head, (x, 1.0, 1.0, 1.0))
 
     def score_row(self, state: State, x: Array) -> Any:
-        """Scores of one example, unchecked and fast: a number, or one for each label."""
-        if state.store is not None or state.width == 0:
-            return self.score_block(state, Rows(x.reshape(1, -1)) if isinstance(x, np.ndarray) else self.read([x], state))[0]
-        if state.score_one is None:
-            state.score_one = bound(scan.score_one, (self._kappa, self.kernel, self._rule, state.num, state.slots), (x,))
-        scores = state.score_one(x)
-        return scores[0] if self._scalar else scores
-
-    def best_row(self, state: State, x: Array) -> int:
-        """The code of the label with the highest score for one example, unchecked and fast; the lowest code on ties."""
-        if state.store is not None or state.width == 0:
-            return int(np.argmax(self.score_row(state, x)))
-        if state.best_one is None:
-            state.best_one = bound(scan.best_one, (self._kappa, self.kernel, self._rule, state.num, state.slots), (x,))
-        return state.best_one(x)  # type: ignore[no-any-return]
+        """Scores of one example, unchecked: a number, or one for each label."""
+        return self.score_block(state, Rows(x.reshape(1, -1)) if isinstance(x, np.ndarray) else self.read([x], state))[0]
 
     @cached_property
     def _kappa(self) -> Array:
@@ -441,7 +419,7 @@ class Learner:
         if used == 0:
             out += b
         elif state.store is None:
-            scan.score(self._kappa, self.kernel, block.data, self._rule, state.num, state.slots, out)  # type: ignore[union-attr]
+            scan.score(self._kappa, self.kernel, block.data, state.base + at.AUX, state.num, state.slots, out)  # type: ignore[union-attr]
         else:
             size = max(64, 1 << 22 >> int(used).bit_length())
             coef = scale * state.slots[:m, :used].astype(np.float64)
@@ -457,16 +435,22 @@ class Learner:
 
     # --- room ---------------------------------------------------------------------------------------------------------------
 
+    def _expected(self, state: State) -> float:
+        """How many points to make ready for: a whole budget, so that its memory never changes; without one, twice what is there."""
+        limit = self.budget.limit()
+        return limit if self.budget.size is not None else min(limit, max(2 * state.size, 256))
+
+    def _small(self, state: State, block: Store) -> bool:
+        """Whether the loop computes kernel values itself."""
+        direct = is_direct(self.kernel) and isinstance(block, Rows)
+        return direct and self._expected(state) * max(block.width, 1) <= DIRECT_SIZE
+
     def _settle(self, state: State, block: Store) -> int:
         """Make room for the next examples; returns how many may come in one go."""
         limit = self.budget.limit()
         if not state.width:
             state.width = block.width
-        direct = is_direct(self.kernel) and isinstance(block, Rows)
-        used = state.size
-        # a budget is laid out in full at once, so that its memory never changes; without one, room doubles as it is needed
-        expected = limit if self.budget.size is not None else min(limit, max(2 * used, 256))
-        small = direct and expected * max(block.width, 1) <= DIRECT_SIZE
+        used, expected, small = state.size, self._expected(state), self._small(state, block)
         if small:
             size = CHUNK if self.budget.size is not None else 256
         else:
@@ -486,7 +470,7 @@ class Learner:
         dtype = block.dtype
         points = state.points if n else None
         rows = state.base + at.AUX + (block.width if small else 0)
-        slots = np.zeros((rows, room), dtype)
+        slots = aligned((rows, room), dtype)
         slots[: state.base + at.AUX, :n] = state.slots[: state.base + at.AUX, order] if n else 0
         born = np.full(room, -1, np.int64)
         born[:n] = state.born[order]
@@ -513,7 +497,7 @@ class Learner:
                 store.put(np.arange(n), moved, np.arange(n))  # type: ignore[arg-type]
             state.store = store
         state.slots, state.born, state.gram = slots, born, gram
-        state.learn_one = state.score_one = state.best_one = None
+        state.learn_one = None
         state.num[at.HEAD], state.num[at.USED] = 0, n
 
 

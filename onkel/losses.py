@@ -9,7 +9,8 @@ A loss of one score f has, compiled, with theta its margin or tube (which the nu
     tangent(...)                       how that a moves when z and cap move by dz and dcap (meta-descent on implicit steps)
     mistake, violated                  what counts as an online mistake, and as a violation for the nu-trick
 
-A loss over labels has the same on vectors of m scores.  A kink is resolved in one way everywhere: see each class.
+A loss over labels has the same on vectors of m scores; ``consider`` finds the label that the others ask for, y*.
+A kink is resolved in one way everywhere: see each class.
 """
 
 from __future__ import annotations
@@ -458,10 +459,10 @@ def rival(labels, scores, y, theta):
 
 @compiled(melt=True)
 def _tied_or_beaten(scores, y):
+    found = False
     for z in range(scores.size):
-        if z != y and scores[z] >= scores[y]:
-            return True
-    return False
+        found |= (z != y) & (scores[z] >= scores[y])
+    return found
 
 
 @compiled
@@ -510,15 +511,17 @@ class Structured(Value, _Structured):
         return self.rho
 
     @compiled(melt=True)
-    def value(loss, scores, y, theta):
-        worst = rival(loss.labels, scores, y, theta)
+    def consider(loss, scores, y, theta):
+        return rival(loss.labels, scores, y, theta)
+
+    @compiled(melt=True)
+    def value(loss, scores, y, theta, worst):
         return max(0.0, theta * loss.labels.cost[y, worst] + scores[worst] - scores[y]) if worst >= 0 else 0.0
 
     @compiled(melt=True)
-    def slope(loss, scores, y, theta, xi):
+    def slope(loss, scores, y, theta, worst, xi):
         """xi = +1 at y*, -1 at y where the margin is violated; returns the violation Delta(y, y*), else 0."""
         xi[:] = 0.0
-        worst = rival(loss.labels, scores, y, theta)
         if worst < 0 or theta * loss.labels.cost[y, worst] + scores[worst] - scores[y] <= 0.0:
             return 0.0
         xi[worst] = 1.0
@@ -534,14 +537,13 @@ class Structured(Value, _Structured):
         return _tied_or_beaten(scores, y)
 
     @compiled(melt=True)
-    def prox(loss, scores, z, y, theta, cap, k, extra, exact, a):
+    def prox(loss, z, y, theta, worst, cap, k, extra, exact, a):
         a[:] = 0.0
         if z.size == 1:
             return
         if exact:
             _exact_prox(loss.labels, z, y, theta, cap, k, extra, a)
             return
-        worst = rival(loss.labels, scores, y, theta)
         kappa = loss.labels.kernel
         D = k * (kappa[y, y] + kappa[worst, worst] - 2.0 * kappa[y, worst]) + 2.0 * extra
         if D > 0.0:
@@ -592,7 +594,11 @@ class Softmax(Value, _Softmax):
         return super().__new__(cls, _as_labels("Softmax", labels))
 
     @compiled
-    def value(loss, scores, y, theta):
+    def consider(loss, scores, y, theta):
+        return y
+
+    @compiled
+    def value(loss, scores, y, theta, worst):
         top = scores.max()
         total = 0.0
         for z in range(scores.size):
@@ -600,7 +606,7 @@ class Softmax(Value, _Softmax):
         return top + np.log(total) - scores[y]
 
     @compiled
-    def slope(loss, scores, y, theta, xi):
+    def slope(loss, scores, y, theta, worst, xi):
         softmax(scores, xi)
         xi[y] -= 1.0
         return 0.0
@@ -619,7 +625,7 @@ class Softmax(Value, _Softmax):
         return _tied_or_beaten(scores, y)
 
     @compiled
-    def prox(loss, scores, z, y, theta, cap, k, extra, exact, a):
+    def prox(loss, z, y, theta, worst, cap, k, extra, exact, a):
         K = k * loss.labels.kernel
         for i in range(z.size):
             K[i, i] += extra

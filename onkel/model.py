@@ -8,17 +8,17 @@ stands in the model, so ``copy`` is a snapshot.  Nothing here depends on how a s
 from __future__ import annotations
 
 import copy
-import math
 from bisect import bisect_left
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import float64
 from numpy.typing import NDArray
 
 from onkel import calibration, layout
 from onkel.blocks import Array, is_sparse
-from onkel.compiled import bound
+from onkel.calls import ROW, packed, rows_like
 from onkel.growth import grow_features, grow_labels, keep_newest
 from onkel.learner import Learner, Trace
 from onkel.losses import User
@@ -30,7 +30,7 @@ SETTLE = 100  # examples that settle gamma="scale"
 WATCH = 256  # examples learned ahead of the drift detector, then taken back as far as need be
 RECOVERY, SHRINK = 100, 0.03  # after a drift with action "forget": so many steps, in each of which f loses this share
 
-BOUND = ("learner", "take", "best", "shape", "dtype")  # what belongs to this process
+BOUND = ("learner", "take", "look")  # what belongs to this process
 KEPT = ("classes", "gamma", "width", "hurry", "cells", "state")  # what a file holds of a model, beside its first examples
 
 
@@ -315,8 +315,8 @@ class Model:
 
     def _ready(self) -> None:
         """Arrays have changed: the short ways in are bound anew when they are next asked for."""
-        self.shape: tuple[int, ...] | None = None  # of rows that may take the short way
-        self.take = self.best = None
+        self.take: Any = None
+        self.look: Any = None  # the class's code, or the score
 
     def bind(self) -> bool:
         """Open the short ways in, if there is nothing to settle, to watch, to fill in or to make room for."""
@@ -329,44 +329,26 @@ class Model:
         share = 1.0 - plan.coverage
         if plan.tracks:
             kind, share = calibration.ALERTS, plan.nu
-        like = np.zeros(state.width, state.slots.dtype)
-        parts = (state.num, state.slots, state.born, state.gram)
-        head = (
-            self.cells,
-            kind,
-            share,
-            learner.loss,
-            learner._kappa,
-            learner.kernel,
-            math.inf,
-            learner._rule,
-            *parts,
-            learner._eta,
-        )
-        self.take = bound(calibration.learn_row, head, (like, 1.0))
-        if plan.task == "classes":
-            self.best = bound(
-                calibration.best_row, (learner._kappa, learner.kernel, learner._rule, state.num, state.slots), (like,)
-            )
-        self.shape, self.dtype = like.shape, like.dtype
+        like = rows_like(state.width, state.slots.dtype)
+        described = (learner.loss, learner._kappa, learner.kernel, learner._rule)
+        arrays = (state.num, state.slots, state.born, state.gram)
+        self.take = packed(calibration.learn_row, (self.cells, kind, share, *described, *arrays, learner._eta, like), ROW, float64)
+        work, raw = np.zeros((1, state.slots.shape[1]), state.slots.dtype), np.zeros(2 * state.m)
+        looks = (learner._kappa, learner.kernel, state.base + layout.AUX, state.num, state.slots, work, raw, like)
+        self.look = packed(calibration.best_row if plan.task == "classes" else calibration.score_row, looks, ROW)
         return True
 
-    def fits(self, x: Any) -> bool:
-        """Whether x may take the short way as it is."""
-        return x.__class__ is np.ndarray and x.shape == self.shape and x.dtype is self.dtype and x.flags.c_contiguous
-
-    def learn_row(self, x: Array, y: float) -> None:
-        """Learn one row that ``fits``."""
-        if self.take(x, y) < 0:  # type: ignore[misc]
-            raise FloatingPointError(
-                f"x = {x!r:.80} holds NaN or infinity, or takes the model out of the range of finite numbers; nothing was changed"
-            )
-
-    def score_row(self, x: Array) -> float:
-        """The score of one row that ``fits``."""
-        if not calibration.sound(x):
-            raise ValueError(f"x holds NaN or infinity: {x!r:.80}; every value must be finite")
-        return float(self.learner.score_row(self.state, x))
+    def learn_row(self, x: Any, y: float) -> bool:
+        """Learn one row the short way, if it fits: an array of the model's dtype and width."""
+        if self.take is None and not self.bind():
+            return False
+        code = self.take(x, y)
+        if code >= 0 or code == calibration.UNFIT:
+            return bool(code >= 0)
+        raise FloatingPointError(
+            f"x = {x!r:.80} takes the model out of the range of finite numbers; nothing was changed. "
+            "Scale the data, or take a smaller eta, or a kernel that does not overflow"
+        )
 
     def alone(self, y: Any) -> bool:
         """Whether one example can be learned in place: the core changes nothing when it refuses one."""

@@ -113,9 +113,32 @@ class Stream(BaseEstimator):
 
     def _row(self, x: Any) -> Any:
         """x as the loop wants it, checked, where the model takes single rows; else as it is."""
-        if self._model is None or (self._model.shape is None and not self._model.bind()):
+        if self._model is None or (self._model.take is None and not self._model.bind()):
             return x
-        return np.ascontiguousarray(self._alone(x)[0], self._model.dtype)
+        return np.ascontiguousarray(self._alone(x)[0], self._model.state.slots.dtype)
+
+    def _learn_number(self, x: Any, y: float) -> None:
+        """Learn one example whose target is a number, or for novelty anything."""
+        try:
+            if self._model.take(x, y) >= 0:  # type: ignore[union-attr]
+                return
+        except (AttributeError, TypeError):  # no model yet, or the short way is closed
+            pass
+        x = self._row(x)
+        if self._model is None or not self._model.learn_row(x, y):
+            self._learn_alone(x, np.array([y]) if self._task == "reals" else None)
+
+    def _number(self, x: Any) -> float:
+        """f(x) of one example."""
+        try:
+            if (f := self._model.look(x)) == f:  # type: ignore[union-attr]
+                return f  # type: ignore[no-any-return]
+        except (AttributeError, TypeError):
+            pass
+        row, model = self._row(x), self._fitted()
+        if model.look is not None and (f := model.look(row)) == f:
+            return f  # type: ignore[no-any-return]
+        return float(model.score(self._alone(x))[0])
 
     def _learn_alone(self, x: Any, y: Any, classes: list[Any] | None = None) -> None:
         X = self._alone(x)

@@ -268,15 +268,20 @@ def test_written_loss_learns_as_the_built_in_does(name):
 # --- many labels -----------------------------------------------------------------------------------------------------------------
 
 
+def value_of(loss, scores, y):
+    return loss.value(scores, y, loss.theta, loss.consider(scores, y, loss.theta))
+
+
 def slope_of(loss, scores, y):
     xi = np.empty(len(scores))
-    loss.slope(scores, y, loss.theta, xi)
+    loss.slope(scores, y, loss.theta, loss.consider(scores, y, loss.theta), xi)
     return xi
 
 
 def prox_of(loss, z, y, cap, k, extra=0.0, exact=True, scores=None):
     a = np.empty(len(z))
-    loss.prox(z if scores is None else scores, z, y, loss.theta, cap, k, extra, exact, a)
+    worst = loss.consider(z if scores is None else scores, y, loss.theta)
+    loss.prox(z, y, loss.theta, worst, cap, k, extra, exact, a)
     return a
 
 
@@ -285,7 +290,7 @@ def test_label_slope_and_curve_are_derivatives(loss):
     h = 1e-6
     for g, y, _, _ in vector_cases():
         v, chi = np.random.default_rng(1).normal(size=4), np.empty(4)
-        numeric = [(loss.value(g + h * e, y, loss.theta) - loss.value(g - h * e, y, loss.theta)) / (2 * h) for e in np.eye(4)]
+        numeric = [(value_of(loss, g + h * e, y) - value_of(loss, g - h * e, y)) / (2 * h) for e in np.eye(4)]
         np.testing.assert_allclose(slope_of(loss, g, y), numeric, atol=1e-7)
         loss.curve(g, y, loss.theta, v, chi)
         np.testing.assert_allclose(chi, (slope_of(loss, g + h * v, y) - slope_of(loss, g - h * v, y)) / (2 * h), atol=1e-7)
@@ -300,7 +305,7 @@ def test_exact_label_prox_minimises_over_the_full_span(loss, extra):
         root = np.linalg.cholesky(K + 1e-15 * np.eye(4))
 
         def objective(a, K=K, z=z, y=y, cap=cap):
-            return 0.5 * a @ K @ a + cap * loss.value(z + K @ a, y, loss.theta)
+            return 0.5 * a @ K @ a + cap * value_of(loss, z + K @ a, y)
 
         a = prox_of(loss, z, y, cap, k, extra)
         ours = objective(a)
@@ -371,7 +376,7 @@ def test_far_label_scores_stay_finite(loss):
                 chi = np.empty(4)
                 loss.curve(g, y, loss.theta, np.ones(4), chi)
                 a = prox_of(loss, g, y, 0.7, 1.3)
-                assert math.isfinite(loss.value(g, y, loss.theta))
+                assert math.isfinite(value_of(loss, g, y))
                 assert np.isfinite(slope_of(loss, g, y)).all()
                 assert np.isfinite(chi).all()
                 assert np.isfinite(a).all()
@@ -385,7 +390,7 @@ def test_rival_is_the_first_of_equals_and_no_rival_no_update():
     np.testing.assert_array_equal(slope_of(loss, np.zeros(4), 0), [-1, 1, 0, 0])
     np.testing.assert_array_equal(slope_of(loss, np.array([1.0, 0, 0, 0]), 0), [0, 0, 0, 0])  # exactly at the margin: no
     alone = Structured(Labels.flat(1))
-    assert alone.value(np.zeros(1), 0, 1.0) == 0.0
+    assert value_of(alone, np.zeros(1), 0) == 0.0
     np.testing.assert_array_equal(prox_of(alone, np.zeros(1), 0, 1.0, 1.0), [0.0])
     assert not alone.mistake(np.zeros(1), 0, 1.0)
 
