@@ -2,9 +2,9 @@
 
 ``scan`` looks to the right: the scores of the whole block stand in shared memory, and a point that comes or goes corrects those
 of the examples still to come.  One thread block is one learner.  Its first warp decides, lanes being labels, over a window of up
-to 32 examples without a barrier of the whole block.  The second warp keeps the books meanwhile: it corrects the scores of the
-window, lanes being examples, and finds who goes next.  What came and went in a window reaches the examples after it all at
-once: the next window's first, the rest, by the other warps, while the first two are already there.
+to 32 examples without a barrier of the whole block.  Meanwhile the second warp keeps the books and finds who goes next, and the
+third corrects the scores of the window, lanes being examples.  What came and went in a window reaches the examples after it all
+at once: the next window's first, the rest, by the other warps, while the first three are already there.
 
 Who goes is found without a search: the points that stood there at the start of the block were sorted, and leave in that order;
 those of the block itself compete with the first of them through the least of each group of 32.
@@ -24,7 +24,7 @@ enum { RBF, POLYNOMIAL, LINEAR };
 enum { IMPLICIT, LAM, C, NU, OFFSET, SMALLEST, BUDGET, ETA, ETA_ROW, KERNEL, RULES };
 enum { N, USED, HEAD, SCALE, THETA, FAILED, NUMBERS };
 enum { ON, FOLD, STOP };
-enum { GO = 1, DONE, FOUND };                              // barriers between the first two warps
+enum { GO = 1, DONE, FOUND };                              // barriers among the first three warps
 
 __device__ __forceinline__ real transform(const double* kernel, real v)
 {
@@ -249,13 +249,21 @@ struct Pace { double y, weight, eta, shrink, grow, self, cap; digit slack, shrun
 // What the first warp has decided, what the second has found, and how their last window ended.
 struct Board {
     double size, factor;
-    int t, place, gone, order, now, n, head, used, events, poison;
+    int t, gone, order, n, head, used, events, poison;
     real mag;
     unsigned changed[PER];
 };
 
-__device__ __forceinline__ void arrive(int barrier) { __syncwarp(); asm volatile("bar.arrive %0, 64;" :: "r"(barrier) : "memory"); }
-__device__ __forceinline__ void await(int barrier) { __syncwarp(); asm volatile("bar.sync %0, 64;" :: "r"(barrier) : "memory"); }
+__device__ __forceinline__ void arrive(int barrier)
+{
+    __syncwarp();
+    asm volatile("bar.arrive %0, %1;" :: "r"(barrier), "r"(barrier == GO ? 96 : 64) : "memory");
+}
+__device__ __forceinline__ void await(int barrier)
+{
+    __syncwarp();
+    asm volatile("bar.sync %0, %1;" :: "r"(barrier), "r"(barrier == GO ? 96 : 64) : "memory");
+}
 
 // INSIDE says which arrays stand in shared memory, FLAT and RELATED what the labels are; ALL_... is 1 or 0 where the learners are
 // alike in something, else -1.  The parts of shared memory, each from a multiple of 16 bytes on, as onkel.gpu counts them.
@@ -563,7 +571,7 @@ scan(int rows, int room, int m, int window, wide first, wide n_examples, const r
             }
             if (pending) await(DONE);
             if (!found) await(FOUND);
-            if (lane == 0) { board->t = -1; board->order = verdict; board->now = t; board->n = n; board->events = events; }
+            if (lane == 0) { board->t = -1; board->order = verdict; board->n = n; board->events = events; }
             arrive(GO);
             if (base + lane >= from && base + lane < t) {
                 const wide at = l * n_examples + first + base + lane;
@@ -573,107 +581,116 @@ scan(int rows, int room, int m, int window, wide first, wide n_examples, const r
                 if (moving) out_theta[at] = theta_here;
             }
         } else if (warp == 1) {
-            // who goes next: slot or -1, magnitude, example of this block or -1, kernel values with the window, coefficients
-            int next = -1, next_young = -1, old_slot = -1, place = 0;
-            real next_mag = 0, old_mag = 0, leaves = 0, loses[PER];
-            unsigned touch[PER];
-            const real* next_row = inner;
+            // one that may go: its slot or -1, its example in this block or -1, and, as lanes, kernel values and coefficients
+            struct Candidate { int slot, example; real mag, leaves, loses[PER]; const real* row; };
+            Candidate next = {-1}, old = {-1}, older = {-1};          // the first two of the sorted ones are fetched ahead
+            int place = 0, events = 0;
             auto key_of = [&](real size) { return smallest || size == none ? size : (real)0; };   // the oldest go in order anyway
-            auto first_of_the_old = [&]() {
-                if (gone_olds >= olds) { old_slot = -1; return; }
-                if (smallest) { old_slot = order[gone_olds]; old_mag = mag[old_slot]; }
-                else { const int s = first_old + gone_olds; old_slot = s < room ? s : s - room; old_mag = 0; }
+            auto fetch = [&](Candidate& c, int slot, int example, const real* row) {
+                c.slot = slot;
+                c.example = example;
+                c.row = row;
+                c.leaves = base + lane < rows ? __ldg(row + base + lane) : (real)0;
+                #pragma unroll
+                for (int k = 0; k < PER; k++) c.loses[k] = lane + 32 * k < m ? coef[(lane + 32 * k) * room + slot] : (real)0;
+            };
+            auto fetch_old = [&](Candidate& c, int i) {
+                c.slot = -1;
+                c.mag = 0;
+                if (i >= olds) return;
+                const int slot = smallest ? order[i] : first_old + i < room ? first_old + i : first_old + i - room;
+                if (smallest) c.mag = mag[slot];
+                const unsigned came_as = rank[slot];                  // it came in this block if the slots were sorted since
+                fetch(c, slot, -1, came_as < first_rank ? K + (wide)slot * rows : inner + (wide)(came_as - first_rank) * rows);
             };
             auto seek = [&]() {
-                next = -1;
+                next.slot = -1;
                 if (n >= budget) {
-                    next_mag = youngest_mag;
-                    next_young = youngest;
-                    if (old_slot >= 0 && old_mag <= next_mag) {      // among equals the old ones are older
-                        next_young = -1;
-                        next = old_slot;
-                        next_mag = old_mag;
-                        const unsigned came_as = rank[next];         // since the block began it may have been sorted again
-                        next_row = came_as < first_rank ? K + (wide)next * rows : inner + (wide)(came_as - first_rank) * rows;
-                    } else {
-                        next = slot_of[next_young];
-                        next_row = inner + (wide)next_young * rows;
+                    if (old.slot >= 0 && old.mag <= youngest_mag) next = old;    // among equals the old ones are older
+                    else {
+                        fetch(next, slot_of[youngest], youngest, inner + (wide)youngest * rows);
+                        next.mag = youngest_mag;
                     }
-                    leaves = base + lane < rows ? __ldg(next_row + base + lane) : (real)0;
                 }
+                place = smallest ? (next.slot >= 0 ? next.slot : n) : head + n < room ? head + n : head + n - room;
+            };
+            auto announce = [&]() {
+                const int turn = events & 1;
+                const bool goes = next.slot >= 0;
+                leaving[32 * turn + lane] = goes ? next.leaves : (real)0;
                 #pragma unroll
                 for (int k = 0; k < PER; k++)
-                    loses[k] = next >= 0 && lane + 32 * k < m ? coef[(lane + 32 * k) * room + next] : (real)0;
-                place = smallest ? (next >= 0 ? next : n) : head + n < room ? head + n : head + n - room;
-            };
-            auto announce = [&](int turn) {
-                leaving[32 * turn + lane] = leaves;
-                #pragma unroll
-                for (int k = 0; k < PER; k++) if (lane + 32 * k < m) lost[turn * m + lane + 32 * k] = loses[k];
-                if (lane == 0) { board->place = place; board->gone = next >= 0; board->mag = next_mag; }
+                    if (lane + 32 * k < m) lost[turn * m + lane + 32 * k] = goes ? next.loses[k] : (real)0;
+                if (lane == 0) { board->gone = goes; board->mag = next.mag; }
                 arrive(FOUND);
             };
-            #pragma unroll
-            for (int k = 0; k < PER; k++) touch[k] = 0;
-            if (tight) first_of_the_old();
+            if (tight) { fetch_old(old, gone_olds); fetch_old(older, gone_olds + 1); }
             seek();
-            announce(0);
-            int e = 0;
-            for (;; e++) {
+            announce();
+            for (;;) {
                 await(GO);
-                const int came_at = board->t;
+                const int came_at = board->t, slot = place;
                 if (came_at < 0) break;
-                const double size = board->size;
-                unsigned changed[PER];
+                const real size = (real)board->size, key = key_of(size);
+                const bool from_young = next.slot >= 0 && next.example >= 0;
                 #pragma unroll
-                for (int k = 0; k < PER; k++) {
-                    changed[k] = board->changed[k];
-                    touch[k] |= (changed[k] >> lane & 1) << e;
-                    if (lane + 32 * k < m) coef[(lane + 32 * k) * room + place] = pair[(lane + 32 * k) * deep + e].came;
-                }
-                const real key = key_of((real)size), left = leaves;
-                const int slot = place;
+                for (int k = 0; k < PER; k++)
+                    if (lane + 32 * k < m) coef[(lane + 32 * k) * room + slot] = pair[(lane + 32 * k) * deep + events].came;
                 if (lane == 0) {
-                    young[came_at] = (real)size;
+                    if (from_young) young[next.example] = none;
+                    young[came_at] = size;
                     slot_of[came_at] = slot;
-                    time[e] = came_at;
-                    row_of_gone[e] = next >= 0 ? next_row : inner;
-                    if (next >= 0 && next_young >= 0) young[next_young] = none;
+                    time[events] = came_at;
+                    row_of_gone[events] = next.slot >= 0 ? next.row : inner;
                 }
                 __syncwarp();
-                if (next >= 0) {
+                if (next.slot >= 0) {
                     n--;
                     if (!smallest) head = head + 1 < room ? head + 1 : 0;
-                    if (next_young < 0) { gone_olds++; first_of_the_old(); }
-                    else {
-                        const int group = next_young >> 5;
-                        const real v = key_of(young[32 * group + lane]);
-                        const int who = __ffs(holders_of_least(v)) - 1;
-                        const real small = __shfl_sync(ALL, v, who);
-                        if (lane == group) { least = small; least_at = 32 * group + who; }
-                    }
+                    if (!from_young) { gone_olds++; old = older; fetch_old(older, gone_olds + 1); }
+                }
+                if (from_young) {
+                    const int group = next.example >> 5;
+                    const real v = key_of(young[32 * group + lane]);
+                    const int who = __ffs(holders_of_least(v)) - 1;
+                    const real small = __shfl_sync(ALL, v, who);
+                    if (lane == group) { least = small; least_at = 32 * group + who; }
                 }
                 if (lane == came_at >> 5 && key < least) { least = key; least_at = came_at; }
-                if (next >= 0 && next_young >= 0) {
+                if (from_young) {
                     const int where = __ffs(holders_of_least(least)) - 1;
                     youngest_mag = __shfl_sync(ALL, least, where);
                     youngest = __shfl_sync(ALL, least_at, where);
                 } else if (key < youngest_mag) { youngest_mag = key; youngest = came_at; }
                 n++;
                 used = used > slot + 1 ? used : slot + 1;
+                events++;
                 seek();
-
-                const real came = near[(came_at - base) * 32 + lane];
-                if (base + lane > came_at + !related && base + lane < end)    // those to come see who came and who went
-                    #pragma unroll
-                    for (int k = 0; k < PER; k++)
-                        for (unsigned rest = changed[k]; rest; rest &= rest - 1) {
-                            const int z = 32 * k + __ffs(rest) - 1;
+                announce();
+            }
+            if (lane == 0) { board->head = head; board->used = used; }
+        } else if (warp == 2) {
+            unsigned touch[PER];
+            #pragma unroll
+            for (int k = 0; k < PER; k++) touch[k] = 0;
+            int e = 0;
+            for (;; e++) {
+                await(GO);
+                const int came_at = board->t;
+                if (came_at < 0) break;
+                const real came = near[(came_at - base) * 32 + lane], went = leaving[32 * (e & 1) + lane];
+                #pragma unroll
+                for (int k = 0; k < PER; k++) {
+                    unsigned changed = board->changed[k];
+                    touch[k] |= (changed >> lane & 1) << e;
+                    if (base + lane > came_at + !related && base + lane < end)   // those to come see who came and who went
+                        for (; changed; changed &= changed - 1) {
+                            const int z = 32 * k + __ffs(changed) - 1;
                             const Pair both = pair[z * deep + e];
-                            score[z * pitch + base + lane] += (double)(both.came * came - both.went * left);
+                            score[z * pitch + base + lane] += (double)(both.came * came - both.went * went);
                         }
+                }
                 arrive(DONE);
-                announce(e + 1 & 1);
             }
             #pragma unroll
             for (int k = 0; k < PER; k++) {
@@ -682,8 +699,7 @@ scan(int rows, int room, int m, int window, wide first, wide n_examples, const r
                 touched[z] = touch[k];
                 for (int x = e; x % CHUNK; x++) pair[z * deep + x] = {0, 0};
             }
-            if (lane == 0) { board->head = head; board->used = used; }
-        } else tell(now ^ 1, before, end + r - 64, blockDim.x - 64);
+        } else tell(now ^ 1, before, end + r - 96, blockDim.x - 96);
         __syncthreads();
         const int events = board->events, verdict = board->order;
         if (verdict == STOP) break;
