@@ -1,6 +1,6 @@
 """Learning on a graphics card, with CuPy: one learner with a large budget, or many learners over one stream.
 
-Kernel values between a block of examples and the stored points come from cuBLAS, in full precision; then one kernel (cuda.py)
+Kernel values between a block of examples and the stored points come from cuBLAS, in full precision; then one kernel (cuda_scan.py)
 learns the block, example after example, for all learners at once.  States come and go as the plain arrays that the CPU works
 on, so either side can continue where the other stopped.  CuPy is imported when it is asked for, not before.
 """
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from onkel import layout as at
 from onkel.blocks import Array, Rows, Store
-from onkel.cuda import CODE
+from onkel.cuda import VALUES
+from onkel.cuda_scan import SCAN
 from onkel.kernels import RBF, Linear, Polynomial
 from onkel.learner import Learner, State, Trace, _failure
 from onkel.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Novelty, Softmax, Square, Structured
@@ -121,7 +122,7 @@ def module(dtype: np.dtype[Any], loss: int, threads: int, labels: int, more: tup
         "PER": str(labels),  # labels of a lane
     }
     options = ("--std=c++17", "--fmad=false", *(f"-D{name}={value}" for name, value in (*named.items(), *more)))
-    return cupy().RawModule(code=CODE, options=options)
+    return cupy().RawModule(code=VALUES + SCAN, options=options)
 
 
 def block_size(room: int, m: int, n: int) -> int:
