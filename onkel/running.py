@@ -92,7 +92,9 @@ def command(arguments: argparse.Namespace) -> int:
         return run(arguments)
     except Usage as error:
         return _fail(error, 2)
-    except (BadTable, BadFile, OSError, FloatingPointError) as error:
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename else error, 1)
+    except (BadTable, BadFile, FloatingPointError) as error:
         return _fail(error, 1)
 
 
@@ -114,6 +116,8 @@ def run(arguments: argparse.Namespace) -> int:
         skipped = sum(1 for _ in islice(rows, _learned_before(arguments, work, marked)))
         work.source = {"name": os.path.basename(arguments.stream), "read": skipped, "mark": ""}
         prefix = arguments.out or (arguments.resume.with_suffix("") if arguments.resume else Path(tables.stem(table.path)))
+        if not os.access(folder := prefix.absolute().parent, os.W_OK):  # now, not when all is learned
+            raise Usage(f"--out {prefix}: {folder} is no folder that can be written to")
         reader = Reader(table, work.features, work.target, work.task == "reals", work.model.missing == "ignore")
         patience = 0.5 if table.path == "-" else None  # what comes in live is not held back for long
         blocks = reader.blocks(rows, stop=arguments.on_error == "stop", patience=patience)
@@ -296,6 +300,9 @@ class Progress:
         self.wanted = sys.stderr.isatty() and not quiet
 
     def __enter__(self) -> Self:
+        if self.wanted:
+            sys.stderr.write("learning (the first run of all compiles for some seconds)")
+            sys.stderr.flush()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -267,7 +267,7 @@ def test_missing_values_can_be_left_out(here):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["absent.csv"], 1, "absent.csv"),
+        (["absent.csv"], 1, "onkel run: absent.csv: No such file"),
         (["a.csv", "--target", "nothing"], 1, "no column 'nothing'; it has x0, x1, x2, label"),
         (["a.csv"], 1, "no numbers in label; leave such columns out: --drop label"),
         (["a.csv", "--target", "label", "--features", "label"], 2, "nothing to learn from"),
@@ -290,7 +290,7 @@ def test_missing_values_can_be_left_out(here):
         (["a.csv", "--target", "label", "--format", "parquet"], 1, "not a Parquet file"),
         (["a.csv", "--target", "label", "--format", "ndjson"], 1, "no line is a JSON object"),
         (["-", "--format", "parquet"], 1, "standard input"),
-        (["a.csv", "--target", "label", "--out", "no/where"], 1, "No such file"),
+        (["a.csv", "--target", "label", "--out", "no/where"], 2, "is no folder that can be written to"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -18,7 +18,7 @@ import numpy as np
 from onkel.interrupt import Interrupt
 from onkel.persist import load, save
 
-from .frames import Frame, InputError, read, say, shown
+from .frames import FRESH, Frame, InputError, read, say, shown
 from .output import Boxes, BoxFile, Film, Masks, OutputError
 from .settings import RULES
 from .subtractor import BackgroundSubtractor
@@ -102,6 +102,8 @@ class Progress:
         self.quiet, self.live = quiet, sys.stderr.isatty()
         self.begin = self.last = time.monotonic()
         self.count = self.shown = 0
+        if self.live and not quiet:
+            print("waiting for frames (the first run of all compiles for some seconds)", file=sys.stderr, end="", flush=True)
 
     def tick(self, number: int, share: float) -> None:
         self.count += 1
@@ -110,7 +112,7 @@ class Progress:
             return
         fps = (self.count - self.shown) / (now - self.last)
         print(
-            f"{chr(13) if self.live else ''}frame {number}  {fps:6.1f} fps  foreground {share:6.2%}   ",
+            f"{FRESH if self.live else ''}frame {number}  {fps:6.1f} fps  foreground {share:6.2%}",
             file=sys.stderr,
             end="" if self.live else "\n",
             flush=True,
@@ -120,8 +122,8 @@ class Progress:
     def end(self) -> None:
         seconds = max(1e-9, time.monotonic() - self.begin)
         if self.count and not self.quiet:
-            start = chr(13) if self.live else ""
-            print(f"{start}{self.count} frames in {seconds:.1f} s, {self.count / seconds:.1f} fps" + " " * 20, file=sys.stderr)
+            start = FRESH if self.live else ""
+            print(f"{start}{self.count} frames in {seconds:.1f} s, {self.count / seconds:.1f} fps", file=sys.stderr)
 
 
 def rectangle(text: str) -> tuple[int, int, int, int]:

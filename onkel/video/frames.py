@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 LIVE = ("rtsp://", "rtsps://", "rtmp://", "http://", "https://", "tcp://", "udp://", "srt://")
+FRESH = "\r\x1b[2K"  # on a terminal: over the line of progress
 PATIENCE = 10.0  # seconds without a sign of life from the network
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 
@@ -28,8 +29,8 @@ class Frame(NamedTuple):
 
 
 def say(text: str) -> None:
-    fresh = "\r\x1b[2K" if sys.stderr.isatty() else ""  # over the progress line
-    print(f"{fresh}onkel video: {text}", file=sys.stderr, flush=True)
+    start = FRESH if sys.stderr.isatty() else ""
+    print(f"{start}onkel video: {text}", file=sys.stderr, flush=True)
 
 
 def read(source: str, retries: int = 10, wait: Callable[[float], Any] = time.sleep) -> Iterator[Frame]:
