@@ -67,6 +67,10 @@ def run_bench(arguments: argparse.Namespace) -> int:
     print("\n".join(["", *report.header(result), "", report.table(rows), "", *skipped]))
     verdicts = [row.verdict for row in rows]
     print(f"{verdicts.count('met')} targets met, {verdicts.count('missed')} missed; {', '.join(map(str, files))}")
+    if is_video:
+        from onkel.video.bench import gpu_rows
+
+        print("\n".join(["", *gpu_rows()]))
     return 0
 
 

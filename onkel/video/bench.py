@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -61,24 +63,41 @@ def cpu_rows(frames_per_round: int = 10, rounds: int = 7) -> list[tuple[str, dic
     return rows
 
 
-def thread_gain(rounds: int = 9) -> list[tuple[str, float]]:
-    """Wall time of one thread over that of two, best rounds, for both of our rules at 1280x720."""
-    frames = list(scene(720, 1280, 24, 8))
-    gains = []
+def seconds_together(runs: list[Callable[[], None]]) -> float:
+    """Wall time until all of the runs, one thread each, are through."""
+    start = threading.Barrier(len(runs) + 1)
+    threads = [threading.Thread(target=lambda run=run: (start.wait(), run())) for run in runs]
+    for thread in threads:
+        thread.start()
+    start.wait()
+    begin = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - begin
+
+
+def thread_gain(rounds: int = 7) -> Iterator[tuple[str, str, float, float]]:
+    """(rule, size, gain, limit): wall time of one thread over that of two, medians of interleaved rounds.
+
+    `limit` is what the machine allows at that moment: the frames per second of two separate one-thread subtractors side by
+    side over those of one. Nothing that shares a frame between two threads can be expected to gain more.
+    """
     for rule in ("silk", "fold"):
-        best = []
-        for threads in (1, 2):
-            subtractor, out, walls = BackgroundSubtractor(rule, threads=threads), np.zeros((720, 1280), np.uint8), []
-            for frame in frames:
-                subtractor.apply(frame, out)
-            for _ in range(rounds):
-                begin = time.perf_counter()
-                for frame in frames[8:14]:
-                    subtractor.apply(frame, out)
-                walls.append(time.perf_counter() - begin)
-            best.append(min(walls))
-        gains.append((rule, best[0] / best[1]))
-    return gains
+        for name, (height, width) in SIZES.items():
+            frames, count = list(scene(height, width, 24, 8)), max(4, 4_000_000 // (height * width))
+            subtractors = [BackgroundSubtractor(rule, threads=threads) for threads in (1, 1, 2)]
+
+            def run(subtractor: BackgroundSubtractor, count: int = count, frames: list[np.ndarray] = frames) -> None:
+                out = np.zeros(frames[0].shape[:2], np.uint8)
+                for i in range(count):
+                    subtractor.apply(frames[8 + i % 16], out)
+
+            single, other, double = (partial(run, subtractor) for subtractor in subtractors)
+            for warm in (single, other, double):
+                warm()
+            walls = [[seconds_together(runs) for runs in ([single], [single, other], [double])] for _ in range(rounds)]
+            one, both, two = np.median(walls, 0)
+            yield rule, name, float(one / two), float(2 * one / both)
 
 
 def copy_bandwidth(cp: Any, gib: float = 4.0) -> float:
@@ -103,6 +122,14 @@ def device_seconds(cp: Any, work: Callable[[], Any], repeat: int) -> float:
         end.synchronize()
         best = min(best, cp.cuda.get_elapsed_time(begin, end) / 1e3 / repeat)
     return best
+
+
+def gpu_rows() -> list[str]:
+    """The GPU part, or a line that says why there is none."""
+    try:
+        return gpu_report()
+    except RuntimeError as error:
+        return [f"left out: the GPU part; {error}"]
 
 
 def gpu_report() -> list[str]:
@@ -243,10 +270,10 @@ def bench_video(argv: list[str] | None = None) -> int:
             f"{ms['KNN'] / ms['silk']:9.2f}x{ms['MOG2'] / ms['default']:13.2f}x{ms['KNN'] / ms['default']:12.2f}x",
             flush=True,
         )
-    for rule, gain in thread_gain():
-        print(f"two threads over one, 1280x720, wall clock, {rule}: {gain:.2f}x (meaningful only on an idle machine)")
-    try:
-        print("\n".join(gpu_report()))
-    except RuntimeError as error:
-        print(f"GPU part left out: {error}")
+    print(
+        "two threads over one by wall clock (in brackets: two separate subtractors side by side over one, this machine's limit now)"
+    )
+    for rule, name, gain, limit in thread_gain():
+        print(f"{rule:5} {name:10}{gain:6.2f}x  ({limit:.2f}x)", flush=True)
+    print("\n".join(gpu_rows()))
     return 0
