@@ -89,13 +89,17 @@ def evaluate(args: argparse.Namespace) -> int:
             for rule in ("silk", "norma")
         }
         sequences = [s for s in sequences if any(labels is not None for *_, labels in s.frames())]
+    for option, wanted, there in (
+        ("--only", args.only, [s.name for s in sequences]),
+        ("--methods", args.methods, list(contenders)),
+    ):
+        if unknown := set(wanted.split(",") if wanted else ()) - set(there):
+            print(f"onkel video eval: {option}: no {', '.join(sorted(unknown))}; there are {', '.join(there)}", file=sys.stderr)
+            return 2
     if args.only:
         sequences = [s for s in sequences if s.name in args.only.split(",")]
     if args.methods:
         contenders = {name: make for name, make in contenders.items() if name in args.methods.split(",")}
-    if not sequences or not contenders:
-        print("onkel video eval: nothing left to run, check --only and --methods", file=sys.stderr)
-        return 2
     cv2.setNumThreads(1)
     results = []
     for sequence in sequences:

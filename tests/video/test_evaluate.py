@@ -54,6 +54,9 @@ def test_eval_command(cdnet, capsys, tmp_path):
     assert cv2.imread(str(sheets / "square.png")).shape[1] == 200 * 8
     assert main(["eval", str(tmp_path / "nowhere")]) == 2
     assert "no such folder" in capsys.readouterr().err
+    for option, there in (("--only", "square"), ("--methods", "onkel, silk, norma, MOG2, KNN, average")):
+        assert main(["eval", str(cdnet), option, "MOG3"]) == 2
+        assert f"{option}: no MOG3; there are {there}" in capsys.readouterr().err
 
 
 def test_counts_and_curves_by_hand():
