@@ -8,8 +8,9 @@ loops for the rest, the user's own callable for his kernels.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 
 from onkel.compiled import VECTOR, compiled, overload
 from onkel.kernels import Matrix, Pairwise, Product, Sum, as_kernel, loops
-from onkel.lanes import load, store
+from onkel.lanes import WIDTH, load, store
+from onkel.products import fits, products
 
 Array = NDArray[Any]
 
@@ -128,11 +130,40 @@ class Workspace:
         return flat[: rows * columns].reshape(rows, columns)
 
 
+_lock, _holders, _threads, _limit = Lock(), 0, 1, None
+
+
 @contextmanager
 def blas_threads(n: int) -> Iterator[None]:
-    """Hold BLAS to n threads: on small blocks, or on a busy machine, more of them wait for each other."""
-    with _controller().limit(limits=n, user_api="blas"):
+    """Hold BLAS to n threads: on small blocks, or on a busy machine, more of them wait for each other.
+
+    The limit is one for the whole process: who comes while somebody holds it takes what there is.
+    """
+    global _holders, _threads, _limit
+    with _lock:
+        _holders += 1
+        if _holders == 1:
+            _threads, _limit = n, _controller().limit(limits=n, user_api="blas")
+    try:
         yield
+    finally:
+        with _lock:
+            _holders -= 1
+            if _holders == 0:
+                _threads = 1
+                _limit.restore_original_limits()  # type: ignore[attr-defined]
+
+
+def product_threads(block: Store, n: int) -> AbstractContextManager[None]:
+    """The same, where the matrix products of this block go to BLAS at all."""
+    return nullcontext() if n == 1 and isinstance(block, Rows) and fits(block.data, WIDTH) else blas_threads(n)
+
+
+def rows_at_once(block: Store, points: float) -> int:
+    """How many examples to take in one matrix product: BLAS wants more of them for larger budgets."""
+    if _threads == 1 and isinstance(block, Rows) and fits(block.data, WIDTH):
+        return 64
+    return 64 if points <= 256 else 128 if points <= 512 else 256
 
 
 @cache
@@ -195,6 +226,8 @@ class Rows:
             return K
         if k.geometry == "absolute":
             absolutes(X, data, K)
+        elif _threads == 1 and fits(X, n):
+            products(X, data, K, lower)
         else:
             np.dot(X, data.T, out=K)
         if k.geometry == "square":

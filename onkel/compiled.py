@@ -20,7 +20,7 @@ from numba import extending
 intrinsic: Any = extending.intrinsic
 overload: Any = extending.overload
 
-CORE = ("compiled", "lanes", "calls", "layout", "kernels", "labels", "losses", "prox", "budget", "scan", "blocks", "calibration")
+CORE = "compiled lanes calls layout products kernels labels losses prox budget scan blocks calibration".split()
 
 # Sums may be re-ordered so that they vectorise; NaN and infinity keep their meaning.
 VECTOR = {"reassoc", "contract", "nsz", "arcp"}

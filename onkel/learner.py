@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -12,7 +13,19 @@ from numpy.typing import NDArray
 
 from onkel import layout as at
 from onkel import scan
-from onkel.blocks import Array, Objects, Rows, Store, Workspace, blas_threads, diagonal, evaluate, read
+from onkel.blocks import (
+    Array,
+    Objects,
+    Rows,
+    Store,
+    Workspace,
+    blas_threads,
+    diagonal,
+    evaluate,
+    product_threads,
+    read,
+    rows_at_once,
+)
 from onkel.budget import DROPS, NO_LIMIT, Budget
 from onkel.compiled import bound
 from onkel.kernels import as_kernel, is_direct
@@ -266,18 +279,11 @@ class Learner:
             return state, gpu.learn(self, state, block, targets, weight)
         if backend != "cpu":
             raise ValueError(f"backend must be 'cpu' or 'gpu'; got {backend!r}")
-        if self._small(state, block) and (self.budget.size is not None or len(block) < 64):
-            return state, self.advance(state, block, targets, weight)
-        with blas_threads(threads):
-            return state, self.advance(state, block, targets, weight)
+        return state, self.advance(state, block, targets, weight, threads)
 
     def score(self, state: State, X: Any, *, threads: int = 1) -> Array:
         """f(x) + b of each row of X: (n,), or (n, m) for labels.  Never changes the state."""
-        block = self.read(X, state)
-        if state.store is None:
-            return self.score_block(state, block)
-        with blas_threads(threads):
-            return self.score_block(state, block)
+        return self.score_block(state, self.read(X, state), threads)
 
     # --- behind the doors: no checks from here on ---------------------------------------------------------------------------------
 
@@ -321,7 +327,7 @@ class Learner:
             raise ValueError(f"y must hold {allowed} for {type(self.loss).__name__}; got {targets[bad][0]:g}")
         return targets
 
-    def advance(self, state: State, block: Store, y: NDArray[np.float64], weight: Any = None) -> Trace:
+    def advance(self, state: State, block: Store, y: NDArray[np.float64], weight: Any = None, threads: int = 1) -> Trace:
         """Learn a block in place."""
         n = len(block)
         pace = self._pace(state.t, n, weight)
@@ -329,14 +335,19 @@ class Learner:
         room = Workspace(block.dtype)
         start = state.t
         done = 0
-        while done < n:
-            size = min(n - done, self._settle(state, block))
-            part = slice(done, done + size)
-            run = self._direct if state.store is None else self._rows
-            code = run(state, block, part, room, y[part], pace if len(pace) == 1 else pace[part], answers[part], traces)
-            if code < 0:
-                raise _failure(code, state.t - start, self)
-            done += size
+        limited = False
+        with ExitStack() as held:
+            while done < n:
+                size = min(n - done, self._settle(state, block))
+                if state.store is not None and not limited:
+                    held.enter_context(product_threads(block, threads))
+                    limited = True
+                part = slice(done, done + size)
+                run = self._direct if state.store is None else self._rows
+                code = run(state, block, part, room, y[part], pace if len(pace) == 1 else pace[part], answers[part], traces)
+                if code < 0:
+                    raise _failure(code, state.t - start, self)
+                done += size
         loss, mistake, eta, theta, length = traces
         scores = answers[:, 0] if self._scalar else answers
         return Trace(scores, loss, mistake.astype(bool), eta, theta, length.astype(np.int64))
@@ -411,7 +422,7 @@ class Learner:
             return 1.0
         return None if callable(self.step.eta) else self.step.eta
 
-    def score_block(self, state: State, block: Store) -> Array:
+    def score_block(self, state: State, block: Store, threads: int = 1) -> Array:
         m, n = state.m, len(block)
         out = np.zeros((n, m), np.float64)
         b = state.num[at.NUMBERS : at.NUMBERS + m]
@@ -427,10 +438,11 @@ class Learner:
                 coef = self.loss.labels.kernel @ coef
             coef = np.ascontiguousarray(coef.astype(state.slots.dtype).T)
             room = Workspace(state.slots.dtype)
-            for first in range(0, n, size):
-                part = block.take(slice(first, first + size)) if n > size else block
-                K = evaluate(self.kernel, part, state.store, used, room.matrix("K", len(part), used))
-                out[first : first + size] = K @ coef + b
+            with blas_threads(threads):
+                for first in range(0, n, size):
+                    part = block.take(slice(first, first + size)) if n > size else block
+                    K = evaluate(self.kernel, part, state.store, used, room.matrix("K", len(part), used))
+                    out[first : first + size] = K @ coef + b
         return out[:, 0] if self._scalar else out
 
     # --- room ---------------------------------------------------------------------------------------------------------------
@@ -454,7 +466,7 @@ class Learner:
         if small:
             size = CHUNK if self.budget.size is not None else 256
         else:
-            size = 64 if expected <= 256 else 128 if expected <= 512 else 256
+            size = rows_at_once(block, expected)
         need = _round_up(int(min(limit, used + size)))
         room = state.slots.shape[1]
         if state.slots.shape[0] == 0 or room < need or (state.store is None) != small:

@@ -1,0 +1,76 @@
+"""The product of skinny matrices: the same as BLAS's, for every shape and remainder."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import onkel
+from onkel import blocks, products
+from onkel.blocks import blas_threads
+
+
+@pytest.mark.parametrize("d", [16, 17, 31, 32, 100, 784])
+@pytest.mark.parametrize(("rows", "columns"), [(4, 4), (5, 7), (64, 64), (66, 130), (259, 4), (7, 1000)])
+def test_products_are_those_of_blas(rows, columns, d):
+    rng = np.random.default_rng(d)
+    X, Z = (rng.normal(size=(n, d)).astype(np.float32) for n in (rows, columns + 3))
+    K = np.full((rows, columns), np.nan, np.float32)
+    products.products(X, Z, K, False)
+    expected = X.astype(float) @ Z[:columns].T.astype(float)
+    np.testing.assert_allclose(K, expected, atol=2e-6 * d)
+
+
+@pytest.mark.parametrize("rows", [4, 6, 64, 67])
+def test_below_the_diagonal(rows):
+    X = np.random.default_rng(0).normal(size=(rows, 33)).astype(np.float32)
+    K = np.full((rows, rows), np.nan, np.float32)
+    products.products(X, X, K, True)
+    below = np.tril_indices(rows)
+    np.testing.assert_allclose(K[below], (X @ X.T)[below], atol=1e-4)
+
+
+def test_a_product_does_not_depend_on_where_it_stands():
+    rng = np.random.default_rng(1)
+    X, Z = rng.normal(size=(70, 50)).astype(np.float32), rng.normal(size=(90, 50)).astype(np.float32)
+    whole, part = np.empty((70, 90), np.float32), np.empty((13, 21), np.float32)
+    products.products(X, Z, whole, False)
+    products.products(np.ascontiguousarray(X[5:18]), np.ascontiguousarray(Z[3:24]), part, False)
+    np.testing.assert_array_equal(whole[5:18, 3:24], part)
+
+
+@pytest.mark.parametrize("budget", [40, 700])
+def test_learning_is_the_same_with_blas(monkeypatch, budget):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(900, 700 if budget == 40 else 60)).astype(np.float32)
+    y = np.sign(X[:, 0])
+    learner = onkel.silk(onkel.RBF(0.8 * X.shape[1] ** 0.5), onkel.Hinge(), lam=0.001, budget=budget)
+    ours, trace = learner.learn(learner.init(), X, y)
+    assert ours.store is not None
+    monkeypatch.setattr(blocks, "fits", lambda X, columns: False)
+    theirs, other = learner.learn(learner.init(), X, y)
+    np.testing.assert_allclose(trace.scores, other.scores, atol=2e-4)
+    np.testing.assert_array_equal(ours.points, theirs.points)
+
+
+def test_blas_keeps_its_limit_until_the_last_holder_leaves():
+    from threadpoolctl import threadpool_info
+
+    def threads():
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    before = threads()
+    with blas_threads(1):
+        with blas_threads(2):
+            assert threads() == {1}
+        assert threads() == {1}
+        with ThreadPoolExecutor(4) as pool:
+
+            def inside(_):
+                with blas_threads(1):
+                    return threads()
+
+            assert all(found == {1} for found in pool.map(inside, range(20)))
+    assert threads() == before
