@@ -25,7 +25,9 @@ import numpy as np
 from .experiment import Experiment, Numbers, Part, Setting
 
 # What decides the numbers besides an experiment's own file. Adapters, figures and the command line do not.
-CORE = "compiled layout kernels losses prox lanes labels steps budget scan blocks calls learner recipes streams data theory".split()
+CORE = (
+    "compiled lanes calls layout products kernels losses prox labels steps budget scan blocks learner recipes streams data theory"
+).split()
 SHARED = "contenders baselines clips images step_adaptation".split()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -188,3 +189,12 @@ def test_data_command_lists_sets(tmp_path, capsys):
     printed = capsys.readouterr().out
     for name in ("mnist", "wipo_d", "drifting_mixtures", "CC BY 4.0"):
         assert name in printed
+
+
+def test_every_module_of_the_core_decides_what_is_computed_again():
+    root = Path(runner.__file__).resolve().parents[2]
+    if not (root / "pyproject.toml").exists():
+        pytest.skip("needs the source tree")
+    (contract,) = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    core = {name.strip("() ") for name in contract["layers"][-1].split(":")}
+    assert core - {"many", "gpu", "cuda", "cuda_scan"} <= set(runner.CORE)  # no experiment uses these
