@@ -99,7 +99,7 @@ def test_any_cut_any_budget(cut, budget, seed):
 
 
 def test_wide_points_live_in_a_store():
-    X, y = data(400, d=200)
+    X, y = data(400, d=1000)
     learner = onkel.silk(onkel.RBF(20.0), Hinge, budget=150)
     _, state = cut_in_two(learner, X, y, 250)
     assert state.store is not None
