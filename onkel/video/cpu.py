@@ -17,7 +17,7 @@ from .crew import Crew, claim, report
 from .settings import Settings
 
 LANES = 64
-GRAIN = 8  # blocks that a thread takes at a time
+GRAIN = 64  # blocks that a thread takes at a time
 _ROUND = np.float32(12582912.0)  # 1.5 * 2^23: adding and subtracting it rounds to an integer, left in the low bits
 # 2^r on [-1/2, 1/2], minimax of degree 4, relative error below 3e-6
 _E0, _E1, _E2, _E3, _E4 = (np.float32(c) for c in (0.999999281, 0.693121575, 0.240247236, 0.0559190723, 0.00957080384))

@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 
 Work = Callable[[int, np.ndarray], Any]
 NEXT, FINISHED, TALLY = 0, 1, 2  # what `turns` counts: pieces begun, pieces finished, and whatever the work wants summed
-PATIENCE = 2000  # looks at the counter before the interpreter is asked to let others run
+PATIENCE = 50_000  # looks at the counter, about 0.1 ms, before others are let run: going to sleep and waking up takes as long
 
 
 @intrinsic
@@ -78,11 +78,16 @@ class Crew:
             Thread(target=serve, args=(number, jobs), name=f"onkel-video-{number}", daemon=True).start()
             weakref.finalize(self, jobs.put, None)
 
-    def run(self, work: Work, size: int) -> int:
-        """work(thread, turns) in every thread until `size` pieces are finished; the caller's own thread is number 0."""
+    def run(self, work: Work, size: int, meanwhile: Callable[[], Any] | None = None) -> int:
+        """work(thread, turns) in every thread until `size` pieces are finished, and the tally; the caller's own is number 0.
+
+        It does something else `meanwhile`, before it joins in: helpers take a moment to wake up.
+        """
         turns = np.zeros(3, np.int64)  # new for every run: a helper that comes late must not meet the counter of the next
         for jobs in self.jobs:
             jobs.put((work, turns))
+        if meanwhile:
+            meanwhile()
         work(0, turns)
         while not finished(turns, size):
             time.sleep(0)

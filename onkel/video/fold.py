@@ -9,16 +9,18 @@ and every false alarm raises that pixel's own bar (`unrest`): a restless pixel m
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numba import njit
 
 from .cpu import GRAIN, LANES, Grid, bell, distance1, distance3, fetch_slots, gauss, load_block, slot_mask, strongest, tagged
-from .crew import claim, report, tally
+from .crew import Crew, claim, report, tally
 from .light import ALARM, EXPLAINED, SHADE, Light, keep_objects
 from .settings import Settings
 
 AHEAD = 2  # blocks from prefetch to use
-ROWS_AT_ONCE = 4  # that a thread settles
+ROWS_AT_ONCE = 16  # that a thread settles
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
@@ -67,7 +69,7 @@ def step(
     while first < blocks:
         last = min(first + GRAIN, blocks)
         for block in range(first, last):
-            if block + AHEAD < blocks:
+            if block + AHEAD < last:  # what lies beyond may be in the hands of another thread
                 fetch_slots(points, coef, block + AHEAD, np.int64(used[block + AHEAD]))
             load_block(frame, block, x)
             for i in range(LANES):
@@ -256,6 +258,7 @@ class Fold:
         self.unrest = np.zeros((grid.blocks, LANES), np.uint8)
         self.previous = np.zeros((grid.blocks, LANES), np.uint8)
         self.reference, self.spare = np.zeros((2, grid.pixels, channels), dtype)
+        self.settlers = grid.crew if grid.pixels >= 2**17 else Crew(1)  # in small frames there is too little to share
         self.light = Light(height, width) if settings.light else None
         self.scale, self.frames, self.calm_frames = 1.0, 0, 0
         self.theta = 0.6 * settings.rho if settings.threshold is None else settings.threshold
@@ -306,7 +309,7 @@ class Fold:
                 bits,
             )
 
-        g.crew.run(work, g.blocks)
+        g.crew.run(work, g.blocks, meanwhile=self.light and partial(self.light.compare, flat, self.reference))
         limit, explained = 2.0 * s.sigma**2 * -np.log(min(self.theta / s.rho, 0.99)), 0
         before = self.previous.reshape(-1)
         if self.light:
@@ -315,7 +318,7 @@ class Fold:
             coefficient = s.rho / (self.scale * shrink)
             learn_now(pixels, self.points, self.coef, self.used, g.raw_blocks, s.sharpness, s.fold, coefficient)
         raw, unrest, previous = g.image(g.raw_blocks), g.image(self.unrest), g.image(self.previous)
-        lonely = g.crew.run(
+        lonely = self.settlers.run(
             lambda part, turns: settle(
                 flat.ravel(), raw, out, unrest, previous, self.spare.ravel(), turns, 7, learn, g.column[part], g.count[part]
             ),

@@ -184,9 +184,12 @@ class Light:
             padded[1] = padded[-2] = np.inf
         self.alarms, self.explained, self.known = np.zeros((3, rows, cols), np.int64)
 
-    def take_back(self, frame: np.ndarray, reference: np.ndarray, previous: np.ndarray, alarms: np.ndarray, limit: float) -> int:
-        """Mark the alarms that a smooth change of light explains; how many."""
+    def compare(self, frame: np.ndarray, reference: np.ndarray) -> None:
+        """Draw the map: how much lighter is the frame than the reference?"""
         light_map(frame, reference, self.samples, self.stack, self.tiles, self.across, self.gain)
+
+    def take_back(self, frame: np.ndarray, reference: np.ndarray, previous: np.ndarray, alarms: np.ndarray, limit: float) -> int:
+        """Mark the alarms that the light of the map explains; how many."""
         return explain(
             frame,
             reference,
