@@ -5,6 +5,9 @@ Names are loaded when they are first used; importing onkel compiles nothing.
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -37,10 +40,23 @@ _WHERE = {name: module for module, names in _HOME.items() for name in names}
 __all__ = sorted(_WHERE)
 
 
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """The garbage collector waits: modules and machine code are made of thousands of objects, all of which stay."""
+    waits = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if waits:
+            gc.enable()
+
+
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'onkel' has no attribute {name!r}")
-    value = getattr(import_module(f"onkel.{_WHERE[name]}"), name)
+    with undisturbed():
+        value = getattr(import_module(f"onkel.{_WHERE[name]}"), name)
     globals()[name] = value
     return value
 

@@ -502,8 +502,8 @@ def read(X: Any, kernel: Any, dtype: Any = None) -> Store:
         raise ValueError(
             f"X is empty (shape {X.shape if hasattr(X, 'shape') else np.shape(X)}): give at least one example and one feature"
         )
-    # the squared lengths tell in one pass, unless they overflow
-    if not np.isfinite(block.norms).all() and not np.isfinite(values).all():  # type: ignore[union-attr]
+    # of long rows the squared lengths tell in one pass, unless they overflow
+    if (width < 64 or not np.isfinite(block.norms).all()) and not np.isfinite(values).all():  # type: ignore[union-attr]
         raise ValueError(f"X holds NaN or infinity{_where(values)}; every value must be a finite {kind.name} number")
     return block
 

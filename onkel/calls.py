@@ -18,6 +18,7 @@ from numba.core import types
 from numba.extending import NativeValue, models, register_model, unbox
 from numba.np.arrayobj import populate_array
 
+from onkel import undisturbed
 from onkel.compiled import compiled, intrinsic
 
 
@@ -98,7 +99,8 @@ def packed(dispatcher: Any, fixed: tuple[Any, ...], *tail: Any) -> Callable[...,
     """
     memory = np.zeros(_room_for(fixed), np.uint8)
     _pack(memory.ctypes.data, fixed)
-    entry = partial(dispatcher.compile((Packed(numba.typeof(fixed)), *tail)), memory.ctypes.data)
+    with undisturbed():
+        entry = partial(dispatcher.compile((Packed(numba.typeof(fixed)), *tail)), memory.ctypes.data)
     entry.keeps = (memory, fixed)  # type: ignore[attr-defined]
     return entry
 

@@ -33,7 +33,9 @@ from onkel.lanes import aligned
 from onkel.losses import Hinge, Novelty, Softmax, Structured, User
 from onkel.steps import Adaptive, Alma, Explicit, Implicit, Step, etas, number, small_enough
 
-DIRECT_SIZE = 24_000  # budget times features below which rows are computed in the loop; measured crossover
+# Kernel values are computed in the loop up to this many stored numbers, four times as many where there are few features (then the
+# exponentials are most of the work); beyond, by matrix products.  Measured crossovers.
+DIRECT_SIZE, FEW_FEATURES = 32_000, 32
 CHUNK = 8192  # rows between two looks at the outside world
 
 
@@ -454,8 +456,9 @@ class Learner:
 
     def _small(self, state: State, block: Store) -> bool:
         """Whether the loop computes kernel values itself."""
-        direct = is_direct(self.kernel) and isinstance(block, Rows)
-        return direct and self._expected(state) * max(block.width, 1) <= DIRECT_SIZE
+        width = max(block.width, 1)
+        limit = 4 * DIRECT_SIZE if width <= FEW_FEATURES else DIRECT_SIZE
+        return is_direct(self.kernel) and isinstance(block, Rows) and self._expected(state) * width <= limit
 
     def _settle(self, state: State, block: Store) -> int:
         """Make room for the next examples; returns how many may come in one go."""
