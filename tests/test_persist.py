@@ -643,6 +643,18 @@ def test_no_edited_part_of_an_estimator_leads_the_compiled_loop_astray(name, par
         assert np.isfinite(again.predict_proba(data(5)[0])).all()
 
 
+def test_no_edited_count_leads_the_loop_over_colours_astray():
+    from onkel.video import BackgroundSubtractor
+
+    camera = BackgroundSubtractor(threads=1)
+    camera.apply(np.zeros((12, 20, 3), np.uint8))
+    blob = persist.dumps(camera)
+    (name,) = (name for name in json.loads(taken_apart(blob)["onkel.json"])["arrays"] if name.endswith("used0"))
+    for count in (0, 9, 255):
+        with pytest.raises(BadFile, match="counts of stored colours"):
+            persist.loads(with_array(blob, name, np.full_like(camera._models[0].used, count)))
+
+
 def test_an_edited_sparse_store_is_refused():
     rng = np.random.default_rng(0)
     dense = rng.normal(size=(60, 30)) * (rng.random((60, 30)) < 0.2)
@@ -680,6 +692,12 @@ def models_that_claim(kind):
         return (labels, labels.learn(labels.init(), X, np.arange(40) % 3)[0]), ["learner"]
     if kind == "fresh learner":
         return (labels, labels.init()), ["learner", "state"]
+    if kind == "video":
+        from onkel.video import BackgroundSubtractor
+
+        camera = BackgroundSubtractor(threads=1)
+        camera.apply(np.zeros((12, 20, 3), np.uint8))
+        return camera, ["header"]
     return onkel.KernelClassifier(budget=8).fit(X, y), ["header"]
 
 
@@ -692,7 +710,7 @@ def numbers(tree, path=()):
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux to limit memory")
-@pytest.mark.parametrize("kind", ["learner", "fresh learner", "estimator"])
+@pytest.mark.parametrize("kind", ["learner", "fresh learner", "estimator", "video"])
 def test_a_tiny_file_cannot_claim_much_memory(kind, tmp_path):
     model, parts = models_that_claim(kind)
     blob = persist.dumps(model)
@@ -714,6 +732,12 @@ def test_a_tiny_file_cannot_claim_much_memory(kind, tmp_path):
         edit["model"]["header"]["model"]["classes"] = list(range(5000))
         paths.append(tmp_path / "classes.onkel")
         paths[-1].write_bytes(sealed(members, edit))
+    if kind == "video":
+        for claim in ({"shape": [100_000, 100_000, 3]}, {"dtype": "<U1000000"}, {"shape": [-1, -(10**6), 3]}):
+            edit = json.loads(json.dumps(head))
+            edit["model"]["header"] |= claim
+            paths.append(tmp_path / f"{len(paths)}.onkel")
+            paths[-1].write_bytes(sealed(members, edit))
     many = {**head, "notes": {"sets": [{"is": "Labels", "flat": 900 + i} for i in range(50)]}}
     paths.append(tmp_path / "many.onkel")
     paths[-1].write_bytes(sealed(members, many))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -21,7 +23,7 @@ class BackgroundSubtractor:
     rule        "fold" (the default: the rule above with similar colours folded together, light changes explained, and a
                 threshold that sets itself), "silk" (the paper's rule exactly), "norma" (truncated NORMA, for comparison)
     budget      colours per pixel (default 8 for "fold", where one colour stands for many frames, else 20)
-    sigma       width of the kernel, in the units of the frame (grey levels)
+    sigma       width of the kernel, in grey levels of 0 .. 255; under "fold" a grey frame counts as if it were given three times
     C, lam, rho the largest coefficient of one frame, forgetting per frame, margin
     threshold   foreground when f < threshold; None under "fold" sets it from the video itself
     median      5x5 median on the mask; default on for "fold", off for the paper's rules
@@ -161,18 +163,26 @@ class BackgroundSubtractor:
             raise ValueError(f"the frame is {image.shape}: give (height, width) or (height, width, 3)")
         if image.dtype not in (np.uint8, np.float32):
             raise ValueError(f"the frame's type is {image.dtype}: give uint8 or float32")
+        if image.dtype == np.float32 and 0 < image.max() <= 1:
+            warnings.warn(
+                f"the frame's values end at {image.max():g}; sigma and the rest are meant for 0 to 255: multiply it by 255",
+                stacklevel=3,
+            )
         height, width, channels = (*shape, 1)[:3]
+        settings = self.settings
+        if settings.rule == "fold" and channels == 1:
+            settings = settings._replace(sigma=settings.sigma / math.sqrt(3.0))
         model: Any
         if self.backend == "gpu":
             from .gpu import Gpu as model  # CuPy is imported only when asked for
 
-            self._models = [model(self.settings, self.cameras, height, width, channels, image.dtype)]
+            self._models = [model(settings, self.cameras, height, width, channels, image.dtype)]
         else:
             from .cpu import Exact
             from .fold import Fold
 
             model = Fold if self.settings.rule == "fold" else Exact
-            self._models = [model(self.settings, height, width, channels, image.dtype, self.threads) for _ in range(self.cameras)]
+            self._models = [model(settings, height, width, channels, image.dtype, self.threads) for _ in range(self.cameras)]
         self._shape, self._dtype = image.shape, image.dtype
         self._mask = np.zeros(image.shape[: 2 if self.cameras == 1 else 3], np.uint8)
 
@@ -218,12 +228,19 @@ class BackgroundSubtractor:
         self = cls(**{**settings, "nu": settings["nu"] or None}, backend=header["backend"], cameras=int(header["cameras"]))
         if header["shape"] is None:
             return self
-        self._start(np.zeros(header["shape"], header["dtype"]))
+        shape, budget, held = header["shape"], self.settings.budget, sum(array.nbytes for array in arrays.values())
+        if header["dtype"] not in ("uint8", "float32") or not all(type(side) is int and side > 0 for side in shape):
+            raise ValueError(f"the frames of this model are {shape} {header['dtype']}")
+        if budget * math.prod(shape) > held:  # before anything of that size is made
+            raise ValueError(f"{budget} colours for each pixel of {shape} do not fit into the {held} bytes of its arrays")
+        self._start(np.zeros(shape, header["dtype"]))
         for i, (model, scalars) in enumerate(zip(self._models, header["scalars"], strict=True)):
             for name, mine in model.arrays().items():
                 theirs = arrays[f"{name}{i}"]
                 if theirs.shape != mine.shape or theirs.dtype != mine.dtype:
                     raise ValueError(f"the file's {name} is {theirs.shape} {theirs.dtype}, expected {mine.shape} {mine.dtype}")
+                if name == "used" and not (theirs.min() >= 1 and theirs.max() <= budget):  # compiled code trusts it
+                    raise ValueError("the file's counts of stored colours are damaged")
                 mine[...] = theirs if self.backend == "cpu" else model.cp.asarray(theirs)
             for name, value in model.scalars().items():
                 setattr(model, name, type(value)(scalars[name]))

@@ -248,3 +248,24 @@ def test_views_and_odd_sizes_are_welcome():
         view = part.apply(frame[5:-7, 3:50])
     assert np.array_equal(full[5:-7, 3:50], view)
     assert full.shape == (HEIGHT, WIDTH)
+
+
+def test_grey_is_seen_as_well_as_the_same_grey_in_three_channels():
+    grey, three = BackgroundSubtractor(threads=1), BackgroundSubtractor(threads=1)
+
+    def look(image, rate):
+        grey.apply(image, learningRate=rate)
+        three.apply(np.repeat(image[..., None], 3, 2), learningRate=rate)
+
+    for frame, _ in film("static", 40, 40):
+        look(frame[..., 1], -1)
+    look(frame[..., 1] + np.uint8(15), 0)
+    assert np.abs(grey.scores - three.scores).mean() < 0.02
+    assert three.scores.mean() < 0.7
+
+
+def test_frames_of_0_to_1_are_told():
+    image = np.random.default_rng(0).random((HEIGHT, WIDTH, 3)).astype(np.float32)
+    with pytest.warns(UserWarning, match="multiply it by 255"):
+        BackgroundSubtractor(threads=1).apply(image)
+    BackgroundSubtractor(threads=1).apply(255 * image)
