@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,7 +14,7 @@ import onkel
 from . import streams
 from .measure import SGEMM, Contender, Race, Results, limits, percent_of_sgemm
 from .naive import Silk, SilkClasses, SparseSilk
-from .rows import Row, dearer, faster, microseconds, share
+from .rows import AT_MOST, Row, dearer, faster, microseconds, share
 
 ETA, LAM = 1.0, 0.01
 
@@ -204,11 +207,6 @@ MANY = 16
 
 def many(size: Size) -> Iterator[Race]:
     """Sixteen configurations on one stream, by the clock on the wall, in the best round: this is about the cores."""
-    import os
-    import time
-
-    if not hasattr(onkel, "learn_many"):
-        return
     d, omega = 20, size.budget(512)
     n = size.examples(3e-5, least=4096)  # several times the budget: what counts is the long run
     X, y = streams.signs(d, n)
@@ -225,17 +223,33 @@ def many(size: Size) -> Iterator[Race]:
         for learner in learners:
             learner.learn(learner.init(), X, y)
 
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    pool = ThreadPoolExecutor(cores)
+    middle = learners[5]
+
+    def side_by_side(r: int) -> None:
+        """As many of one learner as there are cores, each on its own: what the machine has to give."""
+        for running in [pool.submit(middle.learn, middle.init(), X, y) for _ in range(cores)]:
+            running.result()
+
     def rows(results: Results) -> list[Row]:
-        one = results["in turn"].best / MANY
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        one, both = results["in turn"].best / MANY, results["together"].best
+        speedup = results["alone"].best * cores / results["side by side"].best
         path = f"learn_many, {MANY} configurations, {cores} cores"
-        value = results["together"].best / one
         target = 9.0 if cores == 2 else None
-        return [Row(path, "one of them", value, "x cost", "at most", target, results["together"].best, one)]
+        return [
+            Row(path, "one of them", both / one, "x cost", AT_MOST, target, both, one),
+            Row(path, f"{cores} learners side by side, {speedup:.2f} x one", 100.0 * MANY * one / speedup / both, "%"),
+        ]
 
     clock = time.perf_counter
-    contenders = [Contender("together", together, n, clock), Contender("in turn", in_turn, n, clock)]
-    yield Race("learn_many", contenders, rows)
+    work = {
+        "together": together,
+        "in turn": in_turn,
+        "alone": lambda r: middle.learn(middle.init(), X, y) and None,
+        "side by side": side_by_side,
+    }
+    yield Race("learn_many", [Contender(name, do, n, clock) for name, do in work.items()], rows)
 
 
 __all__ = ["SGEMM", "Size", "bulk", "many", "methods", "score", "sparse"]
