@@ -103,7 +103,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"\nNo figure: {missing.name} is not installed; pip install 'onkel[plot]' brings it.")
         return 1
     print(f"\nFigure: {arguments.out}")
+    print("\nTo go on with:" + "".join(f"\n  {command}" for command in leave_files(arguments.out.parent, streams[0])))
     return 0
+
+
+def leave_files(folder: Path, stream: Stream) -> Iterator[str]:
+    """The stream as a table and, where OpenCV is at hand, a short film as frames; the commands that take them."""
+    np.savetxt(folder / "drift.csv", np.column_stack(stream), "%.6g", ",", header="x1,x2,class", comments="")
+    yield f"onkel run {folder / 'drift.csv'} --target class --out {folder / 'drift'}"
+    try:
+        import cv2
+    except ModuleNotFoundError:
+        return
+    from onkel.video.bench import scene
+
+    (folder / "street").mkdir(exist_ok=True)
+    for number, frame in enumerate(scene(120, 160, 120)):
+        cv2.imwrite(str(folder / "street" / f"{number:04d}.jpg"), frame)
+    yield f"onkel video {folder / 'street'} --out {folder / 'seen.mp4'}"
 
 
 def run(streams: list[Stream]) -> dict[str, Result]:

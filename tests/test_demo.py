@@ -15,6 +15,8 @@ def test_demo_prints_a_table_and_writes_a_figure(tmp_path, capsys):
     assert demo.main(["--trials", "2", "--out", str(path)]) == 0
     printed = capsys.readouterr()
     assert all(name in printed.out for name in demo.CHOSEN)
+    assert (path.parent / "drift.csv").read_text().startswith("x1,x2,class\n")
+    assert f"onkel run {path.parent / 'drift.csv'} --target class" in printed.out
     assert str(path) in printed.out
     assert printed.err == ""  # not a terminal, so no bar
     assert path.read_bytes().startswith(b"\x89PNG")
