@@ -7,6 +7,7 @@ A feature that an example lacks counts as 0, as in River's own models; with ``mi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,20 +45,15 @@ class _Door(base.Estimator):
     def _row(self, x: dict[Any, Any], learning: bool) -> NDArray[np.float64]:
         """x as a row, one column for each feature ever learned from; a new one gets a new column when learning."""
         estimator, names = self._estimator, self._names
-        if learning and not names.keys() >= x.keys():
-            self._complain(x)
-            self._widen(x)
         try:
-            if len(x) == len(names):
-                row = np.array([x[name] for name in names], dtype=np.float64)
-                if not learning and estimator.missing == "error" and not np.isfinite(row).all():
-                    self._complain(x)
-                return row
-        except KeyError:  # as many features, but others
-            pass
+            if names and list(x) == list(names):  # the usual case: the features of before, in their order
+                return np.fromiter(x.values(), np.float64, len(x))
         except (TypeError, ValueError):
             self._complain(x)
             raise
+        if learning and not names.keys() >= x.keys():
+            self._complain(x)
+            self._widen(x)
         row = np.full(max(len(names), 1), self._absent)
         for name, value in x.items():
             if name in names:
@@ -76,6 +72,13 @@ class _Door(base.Estimator):
             self._made.learn_one(row, *y)
         except (ValueError, FloatingPointError):
             self._complain(x)  # by the feature's name, if it is one's fault
+            raise
+
+    def _ask(self, question: Callable[[Any], Any], x: dict[Any, Any]) -> Any:
+        try:
+            return question(self._row(x, learning=False))
+        except ValueError:
+            self._complain(x)
             raise
 
     def _complain(self, x: dict[Any, Any]) -> None:
@@ -157,13 +160,14 @@ class KernelClassifier(_Door, base.MiniBatchClassifier):
         """The class of the highest score; None before the first example."""
         if self._estimator._model is None:
             return None
-        return self._made.predict_one(self._row(x, False))
+        return self._ask(self._made.predict_one, x)
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Calibrated probabilities by class."""
         model = self._estimator._model
         if model is None:
             return {}
+        self._complain(x)
         return dict(zip(model.classes, self._made.predict_proba_rows(self._row(x, False).reshape(1, -1))[0].tolist()))
 
     def learn_many(self, X: Any, y: Any) -> None:
@@ -207,7 +211,7 @@ class KernelRegressor(_Door, base.MiniBatchRegressor):
 
     def predict_one(self, x: dict[Any, Any]) -> float:
         """f(x); 0 before the first example."""
-        return 0.0 if self._estimator._model is None else float(self._made.predict_one(self._row(x, False)))
+        return 0.0 if self._estimator._model is None else float(self._ask(self._made.predict_one, x))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a frame in their order."""
@@ -247,7 +251,7 @@ class NoveltyDetector(_Door, base.AnomalyDetector):
         if self._estimator._model is None:
             return 0.0
         threshold, spread = self._made.alert_level
-        away = (threshold - self._made.score_one(self._row(x, False))) / spread
+        away = (threshold - self._ask(self._made.score_one, x)) / spread
         return 0.5 * (1.0 + math.tanh(0.5 * away))
 
     def learn_many(self, X: Any) -> None:
