@@ -10,7 +10,7 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
@@ -85,6 +85,8 @@ class Crew:
         """
         turns = np.zeros(3, np.int64)  # new for every run: a helper that comes late must not meet the counter of the next
         for jobs in self.jobs:
+            with suppress(Empty):
+                jobs.get_nowait()  # a job that its helper slept through, or after a fork will never see, must not pile up
             jobs.put((work, turns))
         if meanwhile:
             meanwhile()
