@@ -172,7 +172,8 @@ typedef unsigned char pixel;
 #define ROUNDING 0.5f
 #endif
 
-// per camera: control = {theta, frames since the start or the last change of light}; counts = {lonely, settled, explained}
+// per camera: control = {theta, frames since the start or the last change of light, pixels in objects before that change, whether
+// it lasts}; counts = {lonely, settled, explained}
 extern "C" __global__ __launch_bounds__(256)
 void fold_step(const pixel* frame, pixel* points, float* coef, const unsigned char* unrest,
                const unsigned char* previous, const float* control, float* scores, unsigned char* raw, long long padded,
@@ -182,9 +183,9 @@ void fold_step(const pixel* frame, pixel* points, float* coef, const unsigned ch
     long long p = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (p >= total) return;
     int camera = (int)(p / padded);
-    float theta = control[2 * camera];
+    float theta = control[4 * camera];
     float shade = shades * slow;
-    slow = fminf(cap, fmaxf(slow, boost / fmaxf(1.f, control[2 * camera + 1])));
+    slow = fminf(cap, fmaxf(slow, boost / fmaxf(1.f, control[4 * camera + 1])));
     shade = fminf(cap, fmaxf(shade, slow));
     float x[CHANNELS], f = 0.f, best = -1.f, weak = 3e38f;
     int nearest = 0, weakest = 0;
@@ -291,7 +292,7 @@ extern "C" __global__ void explain(const pixel* frame, const pixel* reference, c
     v -= i; u -= j;
     float g = (1 - v) * ((1 - u) * gain[i * cols + j] + u * gain[i * cols + j + 1])
             + v * ((1 - u) * gain[(i + 1) * cols + j] + u * gain[(i + 1) * cols + j + 1]);
-    if (unlike(frame + p * CHANNELS, reference + p * CHANNELS, g) < limit(control[2 * camera], rho, twice_variance)) {
+    if (unlike(frame + p * CHANNELS, reference + p * CHANNELS, g) < limit(control[4 * camera], rho, twice_variance)) {
         atomicAdd(explained + tile, 1);
         raw[p] = 128;
     }
@@ -358,7 +359,7 @@ extern "C" __global__ void settle(const pixel* frame, const unsigned char* raw, 
             const pixel* now = frame + p * CHANNELS;
             pixel* then = reference + p * CHANNELS;
             if (settled) {
-                float g = bright(now) / bright(then), most = light ? limit(control[2 * camera], rho, twice_variance) : 0.f;
+                float g = bright(now) / bright(then), most = light ? limit(control[4 * camera], rho, twice_variance) : 0.f;
                 previous[p] = g > DARKEST && g < LIGHTEST && unlike(now, then, g) < most ? 254 : 255;
             } else {
                 previous[p] = 0;
@@ -376,15 +377,18 @@ extern "C" __global__ void settle(const pixel* frame, const unsigned char* raw, 
 }
 
 extern "C" __global__ void finish(float* control, const int* counts, int cameras, float pixels, float nu, float low, float high,
-                                  int adapt, float light_share, float lost_share)
+                                  int adapt, float light_share, float lost_share, float calm)
 {
     int camera = blockIdx.x * blockDim.x + threadIdx.x;
     if (camera >= cameras) return;
     const int* n = counts + 3 * camera;
-    control[2 * camera + 1] = n[2] > light_share * pixels || n[1] > lost_share * pixels ? 0.f : control[2 * camera + 1] + 1.f;
-    if (adapt) {
-        float theta = control[2 * camera] * powf(nu / fmaxf(n[0] / pixels, 1e-5f), 0.02f);
-        control[2 * camera] = fminf(fmaxf(theta, low), high);
-    }
+    float* theta = control + 4 * camera;
+    float *frames = theta + 1, *usual = theta + 2, *disturbed = theta + 3;
+    *frames += 1.f;
+    if (n[2] > light_share * pixels || n[1] > lost_share * pixels) *frames = 0.f, *disturbed = 1.f;
+    else if (*disturbed == 0.f) *usual = n[1];
+    else if (n[1] <= 1.5f * *usual + 0.005f * pixels) *frames = fmaxf(*frames, calm), *disturbed = 0.f;
+    else if (*frames > calm) *disturbed = 0.f;
+    if (adapt) *theta = fminf(fmaxf(*theta * powf(nu / fmaxf(n[0] / pixels, 1e-5f), 0.02f), low), high);
 }
 """

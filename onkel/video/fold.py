@@ -244,6 +244,7 @@ THETA_RANGE = (0.45, 0.67)  # the frame's threshold on f moves in here
 LIGHT_SHARE, LOST_SHARE = 0.1, 0.5  # of all pixels: explained by light, or alarmed at all, that restart fast learning
 SHADES = 3.0  # times as fast as an object, a pixel that is only lighter or darker is learned
 BOOST = 2.0  # a foreground pixel t frames after a start learns with max(slow, BOOST / t)
+CALM = 150  # frames after which a disturbance is over
 
 
 class Fold:
@@ -261,6 +262,7 @@ class Fold:
         self.settlers = grid.crew if grid.pixels >= 2**17 else Crew(1)  # in small frames there is too little to share
         self.light = Light(height, width) if settings.light else None
         self.scale, self.frames, self.calm_frames = 1.0, 0, 0
+        self.usual, self.disturbed = 0, 0  # pixels in objects before something happened to the whole picture, and whether it did
         self.theta = 0.6 * settings.rho if settings.threshold is None else settings.threshold
 
     def apply(self, frame: np.ndarray, out: np.ndarray, learn: bool, forgetting: float | None) -> None:
@@ -335,7 +337,13 @@ class Fold:
         self.frames += 1
         self.calm_frames += 1
         if explained > LIGHT_SHARE * g.pixels or settled > LOST_SHARE * g.pixels:
-            self.calm_frames = 0
+            self.calm_frames, self.disturbed = 0, 1
+        elif not self.disturbed:
+            self.usual = settled
+        elif settled <= 1.5 * self.usual + 0.005 * g.pixels:  # all as before: it was a flash, or light that has been explained
+            self.calm_frames, self.disturbed = max(self.calm_frames, CALM), 0
+        elif self.calm_frames > CALM:
+            self.disturbed = 0
         if s.threshold is None and s.nu:
             rate = max(lonely / g.pixels, 1e-5)
             low, high = (s.rho * v for v in THETA_RANGE)
@@ -374,4 +382,5 @@ class Fold:
         }
 
     def scalars(self) -> dict[str, float]:
-        return {"scale": self.scale, "frames": self.frames, "calm_frames": self.calm_frames, "theta": self.theta}
+        names = ("scale", "frames", "calm_frames", "usual", "disturbed", "theta")
+        return {name: getattr(self, name) for name in names}

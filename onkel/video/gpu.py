@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 from .cuda import EXACT, EXACT_FLOAT, FOLD, MEDIAN
-from .fold import BOOST, LIGHT_SHARE, LOST_SHARE, SHADES, THETA_RANGE
+from .fold import BOOST, CALM, LIGHT_SHARE, LOST_SHARE, SHADES, THETA_RANGE
 from .light import DARKEST, LIGHTEST, MILD, REACH, ROWS, SAMPLES
 from .settings import Settings
 
@@ -122,7 +122,7 @@ class Gpu:
         self.alarms, self.explained, self.known = cp.zeros((3, cameras, *self.tiles), cp.int32)
         self.counts = cp.zeros((cameras, 3), cp.int32)
         theta = 0.6 * settings.rho if settings.threshold is None else settings.threshold
-        self.control = cp.tile(cp.array([theta, 0.0], cp.float32), (cameras, 1))
+        self.control = cp.tile(cp.array([theta, 0.0, 0.0, 0.0], cp.float32), (cameras, 1))
 
     def apply(self, frames: np.ndarray, out: np.ndarray, learn: bool, forgetting: float | None) -> None:
         """Host frames in, host masks out, waiting for both."""
@@ -349,6 +349,7 @@ class Gpu:
                 i4(s.threshold is None and s.nu > 0),
                 f4(LIGHT_SHARE),
                 f4(LOST_SHARE),
+                f4(CALM),
             ),
         )
         self.frames += 1

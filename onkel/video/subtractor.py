@@ -243,5 +243,5 @@ class BackgroundSubtractor:
                     raise ValueError("the file's counts of stored colours are damaged")
                 mine[...] = theirs if self.backend == "cpu" else model.cp.asarray(theirs)
             for name, value in model.scalars().items():
-                setattr(model, name, type(value)(scalars[name]))
+                setattr(model, name, type(value)(scalars.get(name, value)))
         return self

@@ -281,3 +281,18 @@ def test_frames_of_0_to_1_are_told():
     with pytest.warns(UserWarning, match="multiply it by 255"):
         BackgroundSubtractor(threads=1).apply(image)
     BackgroundSubtractor(threads=1).apply(255 * image)
+
+
+@pytest.mark.parametrize("flash", [0, 255], ids=["black", "white"])
+def test_one_spoiled_frame_does_not_make_it_learn_objects(flash):
+    subtractor, found, there = BackgroundSubtractor(threads=1), 0, 0
+    for t, (frame, _) in enumerate(film("static", 160, 160)):
+        mask = np.zeros((HEIGHT, WIDTH), bool)
+        if t >= 110:
+            x = 5 + (t - 110) // 3
+            mask[15:35, x : x + 20] = True
+            frame[mask] = (235, 20, 30)
+        out = subtractor.apply(np.full_like(frame, flash) if t == 120 else frame)
+        if t > 120:
+            found, there = found + (out[mask] > 0).sum(), there + mask.sum()
+    assert found > 0.8 * there
