@@ -22,7 +22,10 @@ from onkel import undisturbed
 intrinsic: Any = extending.intrinsic
 overload: Any = extending.overload
 
-CORE = "compiled lanes calls layout products kernels labels losses prox budget scan blocks calibration".split()
+CORE = (
+    "compiled lanes calls layout products kernels labels losses structured user_loss prox any_loss budget scan "
+    "dense sparse blocks calibration"
+).split()
 
 # Sums may be re-ordered so that they vectorise; NaN and infinity keep their meaning.
 VECTOR = {"reassoc", "contract", "nsz", "arcp"}
@@ -72,11 +75,20 @@ def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     try:
         entry = dispatcher._cache._cache_file
         entry._source_stamp = _STAMP
+        entry._load_index = partial(_readable, entry._load_index)
         # Two processes that compile at once would both choose number 1 and overwrite each other's machine code.
         entry._data_name_pattern = entry._data_name_pattern.replace(".{number", f".{os.getpid()}.{{number")
     except AttributeError:  # another Numba: its own stamp has to do
         pass
     return dispatcher
+
+
+def _readable(load: Callable[[], Any]) -> Any:
+    """The index of a cached function.  One that cannot be read, since it names a class that has moved, is as good as none."""
+    try:
+        return load()
+    except Exception:
+        return {}
 
 
 class Value:

@@ -16,13 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import layout as at
-from onkel.blocks import Array, Rows, Store
+from onkel.blocks import Store
 from onkel.cuda import VALUES
 from onkel.cuda_scan import SCAN
+from onkel.dense import Array, Rows
 from onkel.kernels import RBF, Linear, Polynomial
-from onkel.learner import Learner, State, Trace, _failure
-from onkel.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Novelty, Softmax, Square, Structured
+from onkel.learner import Learner, Trace, _failure
+from onkel.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Novelty, Square
+from onkel.state import State
 from onkel.steps import Explicit, Implicit, etas, small_enough
+from onkel.structured import Softmax, Structured
 
 LOSSES = (Hinge, Novelty, Square, EpsilonInsensitive, Huber, Logistic, Structured, Softmax)  # in the order of cuda.py
 KERNELS = (RBF, Polynomial, Linear)
@@ -113,7 +116,7 @@ def module(dtype: np.dtype[Any], loss: int, threads: int, labels: int, more: tup
     named = {
         "REAL": "float" if single else "double",
         "EXP": "expf" if single else "exp",
-        "SHARE": "1e-2" if single else "1e-4",  # as blocks.finish_squares
+        "SHARE": "1e-2" if single else "1e-4",  # as dense.finish_squares
         "EPS": repr(float(about.eps)),
         "TINY": repr(float(about.tiny)),
         "LARGEST": repr(float(about.max) * 1e-9),  # as scan.step

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from onkel import layout as at
-from onkel.blocks import Rows, matrix
-from onkel.learner import Learner, State
+from onkel.blocks import matrix
+from onkel.dense import Rows
+from onkel.learner import Learner
+from onkel.state import State
 
 
 def grow_labels(state: State, learner: Learner, position: int) -> State:

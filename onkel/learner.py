@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,25 +13,17 @@ from numpy.typing import NDArray
 
 from onkel import layout as at
 from onkel import scan
-from onkel.blocks import (
-    Array,
-    Objects,
-    Rows,
-    Store,
-    Workspace,
-    blas_threads,
-    diagonal,
-    evaluate,
-    product_threads,
-    read,
-    rows_at_once,
-)
+from onkel.blocks import Store, Workspace, diagonal, evaluate, product_threads, read, rows_at_once
 from onkel.budget import DROPS, NO_LIMIT, Budget
 from onkel.compiled import bound
+from onkel.dense import Array, Rows
 from onkel.kernels import as_kernel, is_direct
-from onkel.lanes import aligned
-from onkel.losses import Hinge, Novelty, Softmax, Structured, User
+from onkel.losses import Hinge, Novelty
+from onkel.products import blas_threads
+from onkel.state import State
 from onkel.steps import Adaptive, Alma, Explicit, Implicit, Step, etas, number, small_enough
+from onkel.structured import Softmax, Structured
+from onkel.user_loss import User
 
 # Kernel values are computed in the loop up to this many stored numbers, four times as many where there are few features (then the
 # exponentials are most of the work); beyond, by matrix products.  Measured crossovers.
@@ -48,86 +40,6 @@ class Trace(NamedTuple):
     eta: NDArray[np.float64]
     theta: NDArray[np.float64]
     size: NDArray[np.int64]
-
-
-@dataclass(eq=False)
-class State:
-    """Everything that changes while a learner learns, as plain arrays; see scan.py for what stands where.
-
-    ``points`` and ``coef`` are the expansion, oldest term first, with all decay folded in.
-    """
-
-    m: int
-    base: int
-    scalar: bool
-    num: NDArray[np.float64]
-    slots: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    born: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    gram: Array = field(default_factory=lambda: np.zeros((0, 0, 0)))
-    store: Store | None = None
-    width: int = 0  # features; 0 before the first example, -1 for objects
-    learn_one: Any = field(default=None, repr=False)  # a short way into the loop, bound to these arrays when first taken
-
-    @property
-    def t(self) -> int:
-        """How many examples have been learned."""
-        return int(self.num[at.T])
-
-    @property
-    def size(self) -> int:
-        """How many points the expansion holds."""
-        return int(self.num[at.N])
-
-    @property
-    def offset(self) -> Any:
-        """b: a number, or one for each label."""
-        b = self.num[at.NUMBERS : at.NUMBERS + self.m]
-        return float(b[0]) if self.scalar else b.copy()
-
-    @property
-    def order(self) -> NDArray[np.int64]:
-        """The slots in use, oldest point first."""
-        live = np.flatnonzero(self.born >= 0)
-        return live[np.argsort(self.born[live], kind="stable")]
-
-    @property
-    def points(self) -> Any:
-        """The stored points, oldest first: an array, a CSR matrix or a list of objects."""
-        if self.store is not None:
-            return self.store.take(self.order).plain()
-        return np.ascontiguousarray(self.slots[self.base + at.AUX :, self.order].T)
-
-    @property
-    def coef(self) -> Array:
-        """Coefficients of f, oldest first: (k,), or (k, m) for labels."""
-        a: Array = self.num[at.SCALE] * self.slots[: self.m, self.order].T.astype(np.float64).reshape(-1, self.m)
-        return a[:, 0].copy() if self.scalar else a
-
-    @property
-    def trace_coef(self) -> Array:
-        """Coefficients of v, the trace of an adaptive step; nothing for the other steps."""
-        u = self.slots[self.m : self.base, self.order].T.astype(np.float64)
-        v: Array = self.num[at.P] * u + self.num[at.R] * self.slots[: self.base - self.m, self.order].T
-        return v[:, 0].copy() if self.scalar and v.shape[1] else v
-
-    @property
-    def nbytes(self) -> int:
-        """Exactly how many bytes the state's arrays take."""
-        own = self.num.nbytes + self.slots.nbytes + self.born.nbytes + self.gram.nbytes
-        return int(own + (self.store.nbytes if self.store is not None else 0))
-
-    def copy(self) -> State:
-        store = None if self.store is None else self.store.copy()
-        slots = aligned(self.slots.shape, self.slots.dtype)
-        slots[:] = self.slots
-        own = self.num.copy(), slots, self.born.copy(), self.gram.copy()
-        return State(self.m, self.base, self.scalar, *own, store, self.width)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "learn_one": None}
-
-    def __repr__(self) -> str:
-        return f"State(t={self.t}, size={self.size})"
 
 
 @dataclass(frozen=True)
@@ -190,7 +102,7 @@ class Learner:
     @property
     def outputs(self) -> int:
         """How many scores an example has: 1, or one for each label."""
-        return self.loss.labels.m if isinstance(self.loss, Structured | Softmax) else 1
+        return 1 if self._scalar else int(self.loss.labels.m)
 
     @property
     def _scalar(self) -> bool:
@@ -244,7 +156,7 @@ class Learner:
         """The state before the first example: f = 0."""
         m = self.outputs
         base = 2 * m if isinstance(self.step, Adaptive) else m
-        num = np.zeros(at.NUMBERS + at.VECTORS * m + m + at.TRACE + at.CALL)
+        num = np.zeros(at.length(m))
         num[at.SCALE] = num[at.P] = num[at.COUNT] = num[at.ETA_THETA] = 1.0
         num[at.THETA] = self.loss.theta
         if isinstance(self.step, Adaptive):
@@ -449,6 +361,13 @@ class Learner:
 
     # --- room ---------------------------------------------------------------------------------------------------------------
 
+    @property
+    def _layers(self) -> int:
+        """How many matrices over the stored points the budget keeps: none, their kernel values, or those and their inverse."""
+        if self.budget.drop in ("merge", "project"):
+            return 2 if self.budget.drop == "project" else 1
+        return int(isinstance(self.step, Adaptive) and self.step.repair and self.budget != NO_LIMIT)
+
     def _expected(self, state: State) -> float:
         """How many points to make ready for: a whole budget, so that its memory never changes; without one, twice what is there."""
         limit = self.budget.limit()
@@ -475,45 +394,8 @@ class Learner:
         if state.slots.shape[0] == 0 or room < need or (state.store is None) != small:
             if self.budget.size is None:
                 need = max(need, min(2 * room, _round_up(int(min(limit, 2**62)))))
-            self._lay_out(state, block, need if self.budget.size is None else _round_up(self.budget.size), small)
+            state.lay_out(block, need if self.budget.size is None else _round_up(self.budget.size), small, self._layers)
         return size
-
-    def _lay_out(self, state: State, block: Store, room: int, small: bool) -> None:
-        """Arrays with ``room`` slots, what is stored moved to the front, oldest first."""
-        order = state.order
-        n = len(order)
-        dtype = block.dtype
-        points = state.points if n else None
-        rows = state.base + at.AUX + (block.width if small else 0)
-        slots = aligned((rows, room), dtype)
-        slots[: state.base + at.AUX, :n] = state.slots[: state.base + at.AUX, order] if n else 0
-        born = np.full(room, -1, np.int64)
-        born[:n] = state.born[order]
-        layers = 0
-        if self.budget.drop in ("merge", "project"):
-            layers = 2 if self.budget.drop == "project" else 1
-        elif isinstance(self.step, Adaptive) and self.step.repair and self.budget != NO_LIMIT:
-            layers = 1
-        if layers:
-            # a row is longer than it needs to be, so that a column does not fall on one cache set
-            gram = np.zeros((layers, room, room + at.LANES), np.float64 if layers == 2 else dtype)
-            if state.gram.shape[0]:
-                gram[:, :n, :n] = state.gram[:, order][:, :, order]
-        else:
-            gram = np.zeros((0, 0, 0), dtype)
-        if small:
-            state.store = None
-            if n:
-                slots[state.base + at.AUX :, :n] = points.T  # type: ignore[union-attr]
-        else:
-            store = block.empty(room)
-            if n:
-                moved = read(points, self.kernel, dtype) if not isinstance(block, Objects) else Objects(points)  # type: ignore[arg-type]
-                store.put(np.arange(n), moved, np.arange(n))  # type: ignore[arg-type]
-            state.store = store
-        state.slots, state.born, state.gram = slots, born, gram
-        state.learn_one = None
-        state.num[at.HEAD], state.num[at.USED] = 0, n
 
 
 _GIVEN = scan.Given()

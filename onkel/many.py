@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from onkel.blocks import Store, blas_threads
-from onkel.learner import Learner, State, Trace, checked_weights
+from onkel.blocks import Store
+from onkel.learner import Learner, Trace, checked_weights
+from onkel.products import blas_threads
+from onkel.state import State
 
 
 def learn_many(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onkel.blocks import Array
+from onkel.dense import Array
 from onkel.kernels import RBF, Laplacian, Linear, Matern, Polynomial
 
 

@@ -17,14 +17,15 @@ from numba import float64
 from numpy.typing import NDArray
 
 from onkel import calibration, layout
-from onkel.blocks import Array, is_sparse
+from onkel.blocks import is_sparse
 from onkel.calls import ROW, packed, rows_like
+from onkel.dense import Array
 from onkel.growth import grow_features, grow_labels, keep_newest
 from onkel.learner import Learner, Trace
-from onkel.losses import User
 from onkel.missing import with_mask
 from onkel.plan import Plan, spread_gamma
 from onkel.steps import Adaptive
+from onkel.user_loss import User
 
 SETTLE = 100  # examples that settle gamma="scale"
 WATCH = 256  # examples learned ahead of the drift detector, then taken back as far as need be

@@ -35,8 +35,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 import onkel
-from onkel.learner import Learner, State
+from onkel.learner import Learner
 from onkel.plain import KINDS, Given, build, describe
+from onkel.state import State
 
 FORMAT = 1
 HEADER, SEAL = "onkel.json", "onkel.sha256"

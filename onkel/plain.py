@@ -23,15 +23,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onkel import layout as at
-from onkel.blocks import Array, Objects, Rows, Sparse, Store
+from onkel.blocks import Objects, Store
 from onkel.budget import DROPS, Budget
+from onkel.dense import Array, Rows
 from onkel.kernels import RBF, Laplacian, Linear, Matern, Matrix, Pairwise, Polynomial, Product, Sum, is_direct, kernel
 from onkel.labels import Labels
-from onkel.learner import Learner, State
-from onkel.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Novelty, Softmax, Square, Structured, User
+from onkel.learner import Learner
+from onkel.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Novelty, Square
 from onkel.missing import Observed
+from onkel.sparse import Sparse
+from onkel.state import State
 from onkel.steps import Adaptive, Alma, Explicit, Implicit, InvSqrt, SqrtDecay
+from onkel.structured import Softmax, Structured
 from onkel.theory import Growing
+from onkel.user_loss import User
 
 _KERNELS = (RBF, Laplacian, Linear, Matern, Polynomial, Sum, Product)
 _LOSSES = (Hinge, Square, Logistic, EpsilonInsensitive, Huber, Novelty, Softmax, Structured)
@@ -264,7 +269,7 @@ def _parts(state: State) -> dict[str, Any]:
 def _state(m: Any, base: Any, scalar: Any, width: Any, numbers: Any, offset: Any, **rows: Any) -> State:
     _must(type(m) is type(base) is type(width) is int and type(scalar) is bool and base in (m, 2 * m), "the number of outputs")
     _must(_is(offset, (3, m), np.float64), "the offset")
-    state = State(m, base, scalar, np.zeros(at.NUMBERS + at.VECTORS * m + m + at.TRACE + at.CALL))
+    state = State(m, base, scalar, np.zeros(at.length(m)))
     for name in _NUMBERS:
         state.num[getattr(at, name)] = numbers[name.lower()]
     for row, values in zip(_OFFSET, offset, strict=True):
@@ -314,9 +319,7 @@ def check(learner: Learner, state: State) -> None:
     live[places] = True
     _must((live == (state.born >= 0)).all() and (n == 0 or used > places.max()), "which places are taken")
     _must(not slots[: base + 1, ~live].any(), "coefficients of empty places")
-    layers = {"merge": 1, "project": 2}.get(learner.budget.drop, 0)
-    if isinstance(learner.step, Adaptive) and learner.step.repair and learner.budget != Budget():
-        layers = max(layers, 1)
+    layers = learner._layers
     shape = (layers, room, room + at.LANES) if layers else (0, 0, 0)
     _must(_is(state.gram, shape, np.float64 if layers == 2 else dtype) and np.isfinite(state.gram).all(), "the Gram matrix")
     _check_store(state.store, room, state.width, dtype, direct=is_direct(learner.kernel))

@@ -14,9 +14,10 @@ from onkel.budget import Budget
 from onkel.kernels import RBF, Laplacian, Linear, Matern, Polynomial, as_kernel
 from onkel.labels import Labels
 from onkel.learner import Learner
-from onkel.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Novelty, Softmax, Square, Structured
+from onkel.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Novelty, Square
 from onkel.missing import Observed
 from onkel.steps import Adaptive, Alma, Explicit, Implicit
+from onkel.structured import Softmax, Structured
 
 KERNELS = ("rbf", "laplacian", "matern", "poly", "linear")
 ACTIONS = ("forget", "shrink", "restart")

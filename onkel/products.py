@@ -4,10 +4,15 @@ BLAS copies both matrices into panels before it multiplies, which pays when each
 hundred rows or two.  Here tiles of 4 x 4 products run down the features with everything in registers, straight from the rows
 where they lie; the stored rows are taken in chunks that stay in the second-level cache, and a block with itself only below its
 diagonal.  Each product is summed in the same order wherever it stands, so cutting a stream into blocks differently changes no bit.
+``blas_threads`` limits BLAS where it is the better choice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -27,7 +32,7 @@ _TAIL[0, WIDTH:] = 1.0  # read from place r on: zeros, then r ones
 
 
 def fits(X: NDArray[Any], columns: int) -> bool:
-    """Whether ``products`` takes this shape; if not, take BLAS."""
+    """Whether ``products`` takes this shape, and is faster than BLAS with one thread."""
     return WIDE_REGISTERS and X.dtype == np.float32 and X.shape[1] >= WIDTH and len(X) >= 4 and columns >= 4
 
 
@@ -94,3 +99,41 @@ def multiply(X, Z, K, lower, tail):
 def products(X: NDArray[Any], Z: NDArray[Any], K: NDArray[Any], lower: bool) -> None:
     """K = X Z' for the first rows of Z; with ``lower`` only what is below the diagonal is sure to be there."""
     multiply(X, Z, K, lower, _TAIL)
+
+
+# --- BLAS, and how many threads it takes -----------------------------------------------------------------------------------------
+
+_lock, _holders, _threads, _limit = Lock(), 0, 1, None
+
+
+@contextmanager
+def blas_threads(n: int) -> Iterator[None]:
+    """Hold BLAS to n threads: on small blocks, or on a busy machine, more of them wait for each other.
+
+    The limit is one for the whole process: who comes while somebody holds it takes what there is.
+    """
+    global _holders, _threads, _limit
+    with _lock:
+        _holders += 1
+        if _holders == 1:
+            _threads, _limit = n, _controller().limit(limits=n, user_api="blas")
+    try:
+        yield
+    finally:
+        with _lock:
+            _holders -= 1
+            if _holders == 0:
+                _threads = 1
+                _limit.restore_original_limits()  # type: ignore[attr-defined]
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def in_tiles(X: NDArray[Any], columns: int) -> bool:
+    """Whether to take ``products`` now: BLAS with several threads is the better choice for any shape."""
+    return _threads == 1 and fits(X, columns)

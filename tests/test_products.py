@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import onkel
-from onkel import blocks, products
-from onkel.blocks import blas_threads
+from onkel import products
+from onkel.products import blas_threads
 
 
 @pytest.mark.parametrize("d", [16, 17, 31, 32, 100, 784])
@@ -44,12 +44,12 @@ def test_a_product_does_not_depend_on_where_it_stands():
 @pytest.mark.parametrize("budget", [40, 700])
 def test_learning_is_the_same_with_blas(monkeypatch, budget):
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(900, 700 if budget == 40 else 60)).astype(np.float32)
+    X = rng.normal(size=(900, 900 if budget == 40 else 60)).astype(np.float32)
     y = np.sign(X[:, 0])
     learner = onkel.silk(onkel.RBF(0.8 * X.shape[1] ** 0.5), onkel.Hinge(), lam=0.001, budget=budget)
     ours, trace = learner.learn(learner.init(), X, y)
     assert ours.store is not None
-    monkeypatch.setattr(blocks, "fits", lambda X, columns: False)
+    monkeypatch.setattr(products, "WIDE_REGISTERS", False)
     theirs, other = learner.learn(learner.init(), X, y)
     np.testing.assert_allclose(trace.scores, other.scores, atol=2e-4)
     np.testing.assert_array_equal(ours.points, theirs.points)

@@ -42,6 +42,16 @@ def test_mypy_is_strict_on_the_whole_core():
     assert {f"onkel/{name}.py" for name in CORE} <= set(PROJECT["tool"]["mypy"]["files"])
 
 
+def test_the_stamp_of_the_cache_covers_every_module_that_compiles():
+    """Numba looks at the one file in which a function stands; a module left out here would leave stale machine code behind."""
+    from onkel.compiled import CORE as stamped
+
+    uses = re.compile(r"^from onkel\.compiled import .*\b(compiled|overload|intrinsic)\b", re.MULTILINE)
+    compiling = {file.stem for file in (ROOT / "onkel").glob("*.py") if uses.search(file.read_text())}
+    assert compiling | {"compiled"} <= set(stamped)
+    assert all((ROOT / "onkel" / f"{name}.py").exists() for name in stamped)
+
+
 def test_import_is_lazy():
     """`import onkel` loads none of the heavy packages, and what it lists exists."""
     heavy = "numba scipy sklearn matplotlib river cv2 av pandas cupy".split()

@@ -26,7 +26,8 @@ from .experiment import Experiment, Numbers, Part, Setting
 
 # What decides the numbers besides an experiment's own file. Adapters, figures and the command line do not.
 CORE = (
-    "compiled lanes calls layout products kernels losses prox labels steps budget scan blocks learner recipes streams data theory"
+    "compiled lanes calls layout products kernels losses structured user_loss prox labels steps any_loss budget scan "
+    "dense sparse blocks state learner recipes streams data theory"
 ).split()
 SHARED = "contenders baselines clips images step_adaptation".split()
 

@@ -123,7 +123,7 @@ def test_the_printed_sign_of_the_margin_step_is_found_out(tmp_path, monkeypatch)
 
 def test_a_flat_tree_buys_nothing(numbers, tmp_path, monkeypatch):
     assert check("svmd_fig8", 0, "taxonomy", numbers("svmd_fig8"))
-    monkeypatch.setattr(onkel, "Structured", lambda labels, rho=1.0: onkel.losses.Structured(onkel.Labels.flat(labels.m), rho))
+    monkeypatch.setattr(onkel, "Structured", lambda labels, rho=1.0: onkel.structured.Structured(onkel.Labels.flat(labels.m), rho))
     assert not check("svmd_fig8", 0, "taxonomy", numbers_of("svmd_fig8", tmp_path))
 
 
