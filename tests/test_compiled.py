@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import numba
@@ -15,28 +16,27 @@ from onkel.compiled import compiled
 def twice(x):
     return x + x
 """
-
-
-def fresh(file: Path):
-    """The compiled function of that file, as a new process would see it."""
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.twice
-
-
-def misses(function) -> int:
-    assert function(1.5) == 3.0
-    return sum(function.stats.cache_misses.values())
+LOOK = """
+from doubled import twice
+assert twice(1.5) == 3.0
+print(sum(twice.stats.cache_misses.values()), twice._cache._cache_file._index_path)
+"""
 
 
 def test_an_index_that_names_a_class_that_has_moved_is_as_good_as_none(tmp_path):
-    file = tmp_path / "doubled.py"
-    file.write_text(SOURCE)
-    first = fresh(file)
-    assert misses(first) == 1
-    assert misses(fresh(file)) == 0
-    index = Path(first._cache._cache_file._index_path)
+    (tmp_path / "doubled.py").write_text(SOURCE)
+
+    def misses_and_index():
+        """Of a new process."""
+        paths = f"import sys; sys.path[:0] = {[str(tmp_path), str(Path(__file__).resolve().parents[1])]}"
+        result = subprocess.run([sys.executable, "-c", paths + LOOK], capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr
+        misses, index = result.stdout.strip().split(" ", 1)
+        return int(misses), Path(index)
+
+    misses, index = misses_and_index()
+    assert misses == 1
+    assert misses_and_index() == (0, index)
     index.write_bytes(pickle.dumps(numba.__version__) + b"conkel.losses\nMoved\n.")
-    assert misses(fresh(file)) == 1
-    assert misses(fresh(file)) == 0
+    assert misses_and_index() == (1, index)
+    assert misses_and_index() == (0, index)
