@@ -1,7 +1,7 @@
 """CUDA C of the GPU backend. EXACT: the paper's rules, one fused kernel, for packed `uint8` frames; EXACT_FLOAT for `float32`.
 FOLD: the default, the twin of `fold.py`.
 
-Macros set at compile time: SLOTS, CHANNELS, FLOATS (the frames' type), and from `fold.py` SAMPLES, REACH, DARKEST, LIGHTEST, MILD.
+Macros set at compile time: SLOTS, CHANNELS, FLOATS (the frames' type), and from `light.py` SAMPLES, REACH, DARKEST, LIGHTEST, MILD.
 """
 
 EXACT = r"""
