@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numba.core import types
 from numpy.typing import NDArray
 
 from onkel.compiled import VECTOR, compiled, overload
@@ -58,22 +59,32 @@ def expand(K, i, n, xn, zn, share):
     return lost
 
 
-@compiled(fastmath=VECTOR)
 def distance(X, i, Z, j):
-    total = X.dtype.type(0)
-    for c in range(X.shape[1]):
-        total += (X[i, c] - Z[j, c]) ** 2
-    return total
+    """|x - z|^2 of two rows, from differences; for compiled callers.  Sparse rows have an overload of their own."""
+
+
+@overload(distance, jit_options={"fastmath": VECTOR})
+def _distance(X, i, Z, j):
+    if not isinstance(X, types.Array):
+        return None
+
+    def dense(X, i, Z, j):
+        total = X.dtype.type(0)
+        for c in range(X.shape[1]):
+            total += (X[i, c] - Z[j, c]) ** 2
+        return total
+
+    return dense
 
 
 @compiled
 def finish_squares(kernel, K, xn, zn, X, Z, lower):
     """From products to kernel values of a distance.  Points close to each other but far from the origin lose their digits in
-    |x|^2 + |z|^2 - 2 x.z: those distances are computed again, from differences (where the rows are at hand)."""
+    |x|^2 + |z|^2 - 2 x.z: those distances are computed again, from differences."""
     share = K.dtype.type(1e-4 if K.itemsize == 8 else 1e-2)
     for i in range(len(K)):
         n = i if lower else K.shape[1]
-        if expand(K, i, n, xn, zn, share) > 0 and len(X) > 0:
+        if expand(K, i, n, xn, zn, share) > 0:
             for j in range(n):
                 if K[i, j] < share * (xn[i] + zn[j]):
                     K[i, j] = distance(X, i, Z, j)

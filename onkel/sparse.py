@@ -8,10 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba.core import types
 
-from onkel.compiled import compiled
-from onkel.dense import Array, finish_rows, finish_squares
+from onkel.compiled import compiled, overload
+from onkel.dense import Array, distance, finish_rows, finish_squares
 from onkel.kernels import Pairwise
+
+LAST = np.iinfo(np.int32).max  # no feature comes after it
 
 
 @compiled
@@ -74,6 +77,32 @@ def sparse_absolutes(starts, rows, values, begin, length, indices, data, n, xsum
                 acc[rows[q]] += abs(values[q] - v) - abs(values[q]) - abs(v)
         for i in range(len(K)):
             K[i, j] = max(acc[i], 0)
+
+
+@overload(distance)
+def _distance(X, i, Z, j):
+    """The same sum over rows (begin, length, indices, data), which run down their ascending features side by side."""
+    if not isinstance(X, types.BaseTuple):
+        return None
+
+    def merged(X, i, Z, j):
+        (xbegin, xlength, xindices, xdata), (zbegin, zlength, zindices, zdata) = X, Z
+        p, q = xbegin[i], zbegin[j]
+        xend, zend = p + xlength[i], q + zlength[j]
+        total = xdata.dtype.type(0)
+        while p < xend or q < zend:
+            difference = xdata.dtype.type(0)
+            c = min(xindices[p] if p < xend else LAST, zindices[q] if q < zend else LAST)
+            if p < xend and xindices[p] == c:
+                difference += xdata[p]
+                p += 1
+            if q < zend and zindices[q] == c:
+                difference -= zdata[q]
+                q += 1
+            total += difference * difference
+        return total
+
+    return merged
 
 
 class Sparse:
@@ -142,6 +171,10 @@ class Sparse:
         self.norms[slots], self.sums[slots] = fresh.norms, fresh.sums
         self.top = end
 
+    @property
+    def rows(self) -> tuple[Array, Array, Array, Array]:
+        return self.begin, self.length, self.indices, self.data
+
     def copy(self) -> Sparse:
         return self.take(slice(None))
 
@@ -177,8 +210,7 @@ class Sparse:
         acc = np.empty((len(X), 16), X.dtype)
         sparse_products(starts, rows, values, Z.begin, Z.length, Z.indices, Z.data, n, often, acc, K)
         if k.geometry == "square":
-            nothing = np.empty((0, 0), X.dtype)
-            finish_squares(k, K, X.norms, Z.norms[:n], nothing, nothing, lower)
+            finish_squares(k, K, X.norms, Z.norms[:n], X.rows, Z.rows, lower)
         else:
             finish_rows(k, K, lower)
         return K

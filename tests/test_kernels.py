@@ -124,6 +124,16 @@ def test_two_clusters_far_apart_keep_their_inner_distances():
     np.testing.assert_allclose(RBF(1.0)(X), definition(naive.rbf(1.0), X, X), atol=1e-7)
 
 
+def test_sparse_points_close_to_each_other_keep_their_distance():
+    rng = np.random.default_rng(0)
+    X = 1e4 * rng.normal(size=(40, 30)) * (rng.uniform(size=(40, 30)) < 0.3)
+    Z = X + 1e-3 * rng.normal(size=X.shape) * (rng.uniform(size=X.shape) < 0.2)  # some features only one of the two has
+    Z[7], X[8] = 0.0, 0.0
+    for k, slow in ((Matern(1.0, 0.5), naive.matern(1.0, 0.5)), (RBF(2e-3), naive.rbf(2e-3))):
+        np.testing.assert_allclose(k(sp.csr_matrix(X), sp.csr_matrix(Z)), definition(slow, X, Z), atol=1e-8)
+        np.testing.assert_array_equal(np.diag(k(sp.csr_matrix(X), sp.csr_matrix(X))), 1.0)
+
+
 def test_the_same_point_is_exactly_itself():
     X = np.random.default_rng(0).normal(size=(40, 6)) * 30
     np.testing.assert_allclose(np.diag(RBF(0.5)(X, X.copy())), 1.0, rtol=1e-12)
