@@ -140,6 +140,11 @@ class Workspace:
             flat = self._flat[name] = np.empty(rows * columns, self._dtype)
         return flat[: rows * columns].reshape(rows, columns)
 
+    def evaluate(self, name: str, kernel: Any, X: Store, Z: Store, live: int, columns: int, at: tuple[int, bytes]) -> Array:
+        """``evaluate`` into the matrix "K", between a block and stored points, or into "inner", within the block.  ``at`` tells
+        where the block begins and which examples are stored, for those who share this work (many.py)."""
+        return evaluate(kernel, X, Z, live, self.matrix(name, len(X), columns), name == "inner")
+
 
 def product_threads(block: Store, n: int) -> AbstractContextManager[None]:
     """Hold BLAS to n threads, where the matrix products of this block go to BLAS at all."""

@@ -161,6 +161,31 @@ class Linear(_Algebra, NamedTuple("_Linear", [])):
         return q
 
 
+class SquaredDistance(_Algebra, NamedTuple("_SquaredDistance", [])):
+    """|x - x'|^2: no kernel, but what many kernels are made of, kept where several of them look at the same points."""
+
+    __slots__ = ()
+    geometry = "square"
+
+    @compiled(melt=True)
+    def transform(kernel, q):
+        return q
+
+
+class AbsoluteDistance(_Algebra, NamedTuple("_AbsoluteDistance", [])):
+    """|x - x'|_1, likewise."""
+
+    __slots__ = ()
+    geometry = "absolute"
+
+    @compiled(melt=True)
+    def transform(kernel, q):
+        return q
+
+
+GEOMETRY = {"square": SquaredDistance(), "absolute": AbsoluteDistance(), "product": Linear()}
+
+
 class _Pair(NamedTuple):
     left: Any
     right: Any
@@ -281,7 +306,7 @@ def _product(total, s, x):
     return total + s * x
 
 
-_GEOMETRY = {"square": _square, "absolute": _absolute, "product": _product}
+_ADD = {"square": _square, "absolute": _absolute, "product": _product}
 
 
 def points(kernel: Any, slots: Array, first: int, X: Array, t: int, i: int) -> Any:
@@ -300,7 +325,7 @@ def _points(kernel, slots, first, X, t, i):
         return lambda kernel, slots, first, X, t, i: (
             points(kernel.left, slots, first, X, t, i) * points(kernel.right, slots, first, X, t, i)
         )
-    add, transform = _GEOMETRY[cls.geometry], cls.transform
+    add, transform = _ADD[cls.geometry], cls.transform
 
     def leaf(kernel, slots, first, X, t, i):
         a = zeros(slots)
@@ -329,7 +354,7 @@ def _fill(kernel, slots, first, X, t, n, out, row):
                 store(out, row, i, points(kernel, slots, first, X, t, i))
 
         return pair
-    add, transform = _GEOMETRY[cls.geometry], cls.transform
+    add, transform = _ADD[cls.geometry], cls.transform
 
     def leaf(kernel, slots, first, X, t, n, out, row):
         if n < 64:

@@ -241,13 +241,22 @@ class Learner:
             raise ValueError(f"y must hold {allowed} for {type(self.loss).__name__}; got {targets[bad][0]:g}")
         return targets
 
-    def advance(self, state: State, block: Store, y: NDArray[np.float64], weight: Any = None, threads: int = 1) -> Trace:
-        """Learn a block in place."""
+    def advance(
+        self,
+        state: State,
+        block: Store,
+        y: NDArray[np.float64],
+        weight: Any = None,
+        threads: int = 1,
+        room: Workspace | None = None,
+        before: int = 0,
+    ) -> Trace:
+        """Learn a block in place; ``before``: how many examples of the same call came in earlier blocks."""
         n = len(block)
         pace = self._pace(state.t, n, weight)
         answers, traces = np.empty((n, state.m)), np.empty((at.TRACE, n))
-        room = Workspace(block.dtype)
-        start = state.t
+        room = room or Workspace(block.dtype)
+        start = state.t - before
         done = 0
         limited = False
         with ExitStack() as held:
@@ -291,8 +300,9 @@ class Learner:
         rows = block.take(part) if part != slice(0, len(block)) else block
         used, size = int(state.num[at.USED]), len(rows)
         columns = min(state.slots.shape[1], _round_up(used + size))
-        K = evaluate(self.kernel, rows, state.store, used, room.matrix("K", size, columns))
-        inner = evaluate(self.kernel, rows, rows, size, room.matrix("inner", size, size), lower=True)
+        here_and_stored = part.start, state.born[:used].tobytes()
+        K = room.evaluate("K", self.kernel, rows, state.store, used, columns, here_and_stored)
+        inner = room.evaluate("inner", self.kernel, rows, rows, size, size, (part.start, b""))
         source = np.full(state.slots.shape[1], -1, np.int64)
         code = self._loop(_GIVEN, state, K, inner, diagonal(self.kernel, rows), (*here, part.start), source)
         filled = np.flatnonzero(source >= 0)
@@ -373,7 +383,7 @@ class Learner:
         limit = self.budget.limit()
         return limit if self.budget.size is not None else min(limit, max(2 * state.size, 256))
 
-    def _small(self, state: State, block: Store) -> bool:
+    def in_loop(self, state: State, block: Store) -> bool:
         """Whether the loop computes kernel values itself."""
         width = max(block.width, 1)
         limit = 4 * DIRECT_SIZE if width <= FEW_FEATURES else DIRECT_SIZE
@@ -384,7 +394,7 @@ class Learner:
         limit = self.budget.limit()
         if not state.width:
             state.width = block.width
-        used, expected, small = state.size, self._expected(state), self._small(state, block)
+        used, expected, small = state.size, self._expected(state), self.in_loop(state, block)
         if small:
             size = CHUNK if self.budget.size is not None else 256
         else:

@@ -12,7 +12,7 @@ import pytest
 
 import onkel
 from onkel.bench import bulk, cli, growth, report, single, streams
-from onkel.bench.measure import SGEMM, Contender, Race, Result, limits, percent_of_sgemm
+from onkel.bench.measure import SGEMM, Contender, Race, Result, limits, multiply_add, percent_of_sgemm
 from onkel.bench.naive import Silk, SilkClasses, SparseSilk
 from onkel.bench.rows import AT_LEAST, AT_MOST, Row, dearer, faster, microseconds
 
@@ -91,9 +91,17 @@ def test_the_first_call_is_not_timed_and_turns_alternate():
 
 
 def test_limits_count_flops_and_bytes():
-    sgemm, dgemm, read = limits(side=64, megabytes=1)
+    sgemm, dgemm, fma, read = limits(side=64, megabytes=1)
     assert sgemm.examples == dgemm.examples == 2 * 64**3
+    assert fma.examples == 2 * 8 * 16 * 64**2
     assert read.examples == 2**20
+
+
+def test_the_multiply_adds_are_done():
+    values = np.zeros((2, 16), np.float32)
+    values[0] = 1.0
+    multiply_add(values, 5)  # each of the eight goes 1, 2, 3, 4, 5, 6
+    np.testing.assert_array_equal(values[1], 48.0)
 
 
 # --- nobody is fast by doing something else -----------------------------------------------------------------------------
@@ -167,7 +175,7 @@ def test_a_tiny_run(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(growth, "WIDTHS", (8, 16, 32, 64))
     found = run(monkeypatch, tmp_path, "--only", "bulk", "growth")
     check_schema(found)
-    assert set(found["limits"]) == {"SGEMM GFLOP/s", "DGEMM GFLOP/s", "read GB/s"}
+    assert set(found["limits"]) == {"SGEMM GFLOP/s", "DGEMM GFLOP/s", "multiply-adds GFLOP/s", "read GB/s"}
     assert "left out: the peers, as --no-peers says" in found["skipped"]
     memory = next(row for row in found["rows"] if row["path"].startswith("memory"))
     assert (memory["value"], memory["verdict"]) == (1.0, "met")

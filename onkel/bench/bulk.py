@@ -203,53 +203,61 @@ def sparse(size: Size) -> Iterator[Race]:
 
 
 MANY = 16
+POINTS = {
+    "their own points": (20, 512, onkel.silk, onkel.Hinge(), 9.0),
+    "the same points": (784, 1024, onkel.norma, onkel.Logistic(), None),
+}
 
 
 def many(size: Size) -> Iterator[Race]:
     """Sixteen configurations on one stream, by the clock on the wall, in the best round: this is about the cores."""
-    d, omega = 20, size.budget(512)
-    n = size.examples(3e-5, least=4096)  # several times the budget: what counts is the long run
-    X, y = streams.signs(d, n)
-    learners = [
-        onkel.silk(onkel.RBF(factor * streams.width(d)), onkel.Hinge(), eta=ETA, lam=lam, budget=omega)
-        for factor in (0.5, 1.0, 2.0, 4.0)
-        for lam in (0.001, 0.003, 0.01, 0.03)
-    ]
-
-    def together(r: int) -> None:
-        onkel.learn_many(learners, X, y)
-
-    def in_turn(r: int) -> None:
-        for learner in learners:
-            learner.learn(learner.init(), X, y)
-
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    pool = ThreadPoolExecutor(cores)
-    middle = learners[5]
-
-    def side_by_side(r: int) -> None:
-        """As many of one learner as there are cores, each on its own: what the machine has to give."""
-        for running in [pool.submit(middle.learn, middle.init(), X, y) for _ in range(cores)]:
-            running.result()
-
-    def rows(results: Results) -> list[Row]:
-        one, both = results["in turn"].best / MANY, results["together"].best
-        speedup = results["alone"].best * cores / results["side by side"].best
-        path = f"learn_many, {MANY} configurations, {cores} cores"
-        target = 9.0 if cores == 2 else None
-        return [
-            Row(path, "one of them", both / one, "x cost", AT_MOST, target, both, one),
-            Row(path, f"{cores} learners side by side, {speedup:.2f} x one", 100.0 * MANY * one / speedup / both, "%"),
+    for points, (d, budget, recipe, loss, target) in POINTS.items():
+        omega = size.budget(budget)
+        n = max(4 * omega, size.examples(4e-6 * max(1.0, d * omega / 5e4)))  # what counts is the long run
+        X, y = streams.signs(d, n)
+        learners = [
+            recipe(onkel.RBF(factor * streams.width(d)), loss, eta=0.5, lam=lam, budget=omega)
+            for factor in (0.5, 1.0, 2.0, 4.0)
+            for lam in (0.001, 0.003, 0.01, 0.03)
         ]
+        pool, middle = ThreadPoolExecutor(cores), learners[5]
+        work = {
+            "together": partial(_together, learners, X, y),
+            "in turn": partial(_in_turn, learners, X, y),
+            "alone": partial(_in_turn, [middle], X, y),
+            "side by side": partial(_side_by_side, pool, cores, middle, X, y),
+        }
+        contenders = [Contender(name, do, n, time.perf_counter) for name, do in work.items()]
+        title = f"learn_many, {MANY} with {points}"
+        yield Race(
+            f"{title}, d = {d}, omega = {omega}", contenders, partial(_many_rows, title, cores, target if cores == 2 else None)
+        )
 
-    clock = time.perf_counter
-    work = {
-        "together": together,
-        "in turn": in_turn,
-        "alone": lambda r: middle.learn(middle.init(), X, y) and None,
-        "side by side": side_by_side,
-    }
-    yield Race("learn_many", [Contender(name, do, n, clock) for name, do in work.items()], rows)
+
+def _together(learners: list[Any], X: Any, y: Any, r: int) -> None:
+    onkel.learn_many(learners, X, y)
+
+
+def _in_turn(learners: list[Any], X: Any, y: Any, r: int) -> None:
+    for learner in learners:
+        learner.learn(learner.init(), X, y)
+
+
+def _side_by_side(pool: ThreadPoolExecutor, cores: int, learner: Any, X: Any, y: Any, r: int) -> None:
+    """As many of one learner as there are cores, each on its own: what the machine has to give."""
+    for running in [pool.submit(learner.learn, learner.init(), X, y) for _ in range(cores)]:
+        running.result()
+
+
+def _many_rows(title: str, cores: int, target: float | None, results: Results) -> list[Row]:
+    one, both = results["in turn"].best / MANY, results["together"].best
+    speedup = results["alone"].best * cores / results["side by side"].best
+    path = f"{title}, {cores} cores"
+    return [
+        Row(path, "one of them", both / one, "x cost", AT_MOST, target, both, one),
+        Row(path, f"{cores} learners side by side, {speedup:.2f} x one", 100.0 * MANY * one / speedup / both, "%"),
+    ]
 
 
 __all__ = ["SGEMM", "Size", "bulk", "many", "methods", "score", "sparse"]

@@ -16,6 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from onkel.compiled import compiled
+from onkel.lanes import WIDTH, load, store
+
 from .rows import Row
 
 Work = Callable[[int], "float | None"]
@@ -106,11 +109,22 @@ def children_time() -> float:
 
 # --- the limits of the machine ----------------------------------------------------------------------------------------------------
 
-SGEMM, DGEMM, READ = "SGEMM", "DGEMM", "read"
+SGEMM, DGEMM, READ, FMA = "SGEMM", "DGEMM", "read", "FMA"
+
+
+@compiled
+def multiply_add(ones, n):
+    """8 x 16 numbers that stay in registers, each times one plus one, n times: what the arithmetic units can do at the most."""
+    one = load(ones, 0, 0)
+    a = b = c = d = e = f = g = h = one
+    for _ in range(n):
+        a, b, c, d = a * one + one, b * one + one, c * one + one, d * one + one
+        e, f, g, h = e * one + one, f * one + one, g * one + one, h * one + one
+    store(ones, 1, 0, ((a + b) + (c + d)) + ((e + f) + (g + h)))
 
 
 def limits(side: int = 1024, megabytes: int = 128) -> list[Contender]:
-    """Matrix products, per flop, and reading an array that no cache holds, per byte."""
+    """BLAS's matrix products and multiply-adds in registers, per flop, and reading an array that no cache holds, per byte."""
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, side, side))
     single, out = [a.astype(np.float32), b.astype(np.float32)], [np.empty((side, side), kind) for kind in (np.float32, float)]
@@ -125,8 +139,18 @@ def limits(side: int = 1024, megabytes: int = 128) -> list[Contender]:
     def read(r: int) -> None:
         np.dot(long, long)
 
+    ones, turns = np.ones((2, WIDTH), np.float32), side * side
+
+    def fma(r: int) -> None:
+        multiply_add(ones, turns)
+
     flops = 2.0 * side**3
-    return [Contender(SGEMM, sgemm, flops), Contender(DGEMM, dgemm, flops), Contender(READ, read, long.nbytes)]
+    return [
+        Contender(SGEMM, sgemm, flops),
+        Contender(DGEMM, dgemm, flops),
+        Contender(FMA, fma, 2.0 * 8 * WIDTH * turns),
+        Contender(READ, read, long.nbytes),
+    ]
 
 
 def percent_of_sgemm(flops: float, ours: Result, results: Results) -> float:

@@ -16,7 +16,7 @@ from typing import Any
 
 from onkel import plots
 
-from .measure import DGEMM, READ, SGEMM, Race, Results
+from .measure import DGEMM, FMA, READ, SGEMM, Race, Results
 from .rows import AT_LEAST, Row
 
 HEAD = ("what", "against", "measured", "target", "", "ours", "theirs", "of SGEMM", "right")
@@ -98,7 +98,8 @@ def versions() -> dict[str, str]:
 def limits_of(finished: Sequence[tuple[Race, Results]]) -> dict[str, float]:
     """Medians over all rounds of all races: GFLOP/s and GB/s."""
     found = {}
-    for name, label in ((SGEMM, "SGEMM GFLOP/s"), (DGEMM, "DGEMM GFLOP/s"), (READ, "read GB/s")):
+    labels = {SGEMM: "SGEMM GFLOP/s", DGEMM: "DGEMM GFLOP/s", FMA: "multiply-adds GFLOP/s", READ: "read GB/s"}
+    for name, label in labels.items():
         seconds = [second for _, results in finished if name in results for second in results[name].seconds]
         if seconds:
             found[label] = round(1e-9 / statistics.median(seconds), 2)
