@@ -7,15 +7,16 @@ products and distances, compiled loops for the rest, the user's own callable for
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from onkel.dense import Array, Rows
-from onkel.kernels import Matrix, Pairwise, Product, Sum, as_kernel
+from onkel.kernels import Matrix, Pairwise, Product, Sum, as_kernel, is_direct
 from onkel.lanes import WIDTH
-from onkel.products import blas_threads, fits, in_tiles
+from onkel.products import fits, one_blas_thread
 from onkel.sparse import Sparse
 
 
@@ -127,11 +128,19 @@ def _as_numbers(X: Any) -> Array | None:
 # --- how much at a time -----------------------------------------------------------------------------------------------------------
 
 
-class Workspace:
-    """Buffers that serve one block after the other: fresh pages of memory cost as much as the arithmetic on them."""
+WORTH_SHARING = 4_000_000  # products of numbers; fewer are done before another thread has woken up
 
-    def __init__(self, dtype: Any):
+
+class Workspace:
+    """Buffers that serve one block after the other: fresh pages of memory cost as much as the arithmetic on them.
+
+    With more than one thread the rows of a kernel matrix are shared out; no bit of it depends on how many there are.
+    """
+
+    def __init__(self, dtype: Any, threads: int = 1):
         self._dtype = dtype
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
         self._flat: dict[str, Array] = {}
 
     def matrix(self, name: str, rows: int, columns: int) -> Array:
@@ -143,17 +152,27 @@ class Workspace:
     def evaluate(self, name: str, kernel: Any, X: Store, Z: Store, live: int, columns: int, at: tuple[int, bytes]) -> Array:
         """``evaluate`` into the matrix "K", between a block and stored points, or into "inner", within the block.  ``at`` tells
         where the block begins and which examples are stored, for those who share this work (many.py)."""
-        return evaluate(kernel, X, Z, live, self.matrix(name, len(X), columns), name == "inner")
+        K = self.matrix(name, len(X), columns)
+        small = K.size * X.width < WORTH_SHARING or not is_direct(kernel) or not isinstance(X, Rows)
+        if self._pool is None or name == "inner" or small:
+            return evaluate(kernel, X, Z, live, K, name == "inner")
+        share = -(-len(X) // (4 * self._threads)) * 4  # whole tiles of four rows
+        first, *others = (slice(i, i + share) for i in range(0, len(X), share))
+        running = [self._pool.submit(evaluate, kernel, X.take(part), Z, live, K[part]) for part in others]
+        evaluate(kernel, X.take(first), Z, live, K[first])
+        for part in running:
+            part.result()
+        return K
 
 
-def product_threads(block: Store, n: int) -> AbstractContextManager[None]:
-    """Hold BLAS to n threads, where the matrix products of this block go to BLAS at all."""
-    return nullcontext() if n == 1 and isinstance(block, Rows) and fits(block.data, WIDTH) else blas_threads(n)
+def calm_blas(block: Store) -> AbstractContextManager[None]:
+    """BLAS on one thread, where the matrix products of this block go to BLAS at all."""
+    return nullcontext() if isinstance(block, Rows) and fits(block.data, WIDTH) else one_blas_thread()
 
 
 def rows_at_once(block: Store, points: float) -> int:
     """How many examples to take in one matrix product: BLAS wants more of them for larger budgets."""
-    if isinstance(block, Rows) and in_tiles(block.data, WIDTH):
+    if isinstance(block, Rows) and fits(block.data, WIDTH):
         return 64
     return 64 if points <= 256 else 128 if points <= 512 else 256
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from onkel.compiled import VECTOR, compiled, overload
 from onkel.kernels import Pairwise, loops
 from onkel.lanes import load, store
-from onkel.products import in_tiles, products
+from onkel.products import fits, products
 
 Array = NDArray[Any]
 
@@ -172,7 +172,7 @@ class Rows:
             return K
         if k.geometry == "absolute":
             absolutes(X, data, K)
-        elif in_tiles(X, n):
+        elif fits(X, n):
             products(X, data, K, lower)
         else:
             np.dot(X, data.T, out=K)

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from onkel import layout as at
 from onkel import scan
-from onkel.blocks import Store, Workspace, diagonal, evaluate, product_threads, read, rows_at_once
+from onkel.blocks import Store, Workspace, calm_blas, diagonal, read, rows_at_once
 from onkel.budget import DROPS, NO_LIMIT, Budget
 from onkel.compiled import bound
 from onkel.dense import Array, Rows
 from onkel.kernels import as_kernel, is_direct
 from onkel.losses import Hinge, Novelty
-from onkel.products import blas_threads
+from onkel.products import one_blas_thread
 from onkel.state import State
 from onkel.steps import Adaptive, Alma, Explicit, Implicit, Step, etas, number, small_enough
 from onkel.structured import Softmax, Structured
@@ -180,9 +180,10 @@ class Learner:
     ) -> tuple[State, Trace]:
         """Learn the examples one after the other; the given state stays as it was.
 
-        y holds +1 and -1, real numbers or class codes 0 .. m-1, as the loss asks; None for novelty.  ``threads`` is for the
-        matrix products of large budgets; ``backend="gpu"`` learns on the graphics card (needs CuPy).
+        y holds +1 and -1, real numbers or class codes 0 .. m-1, as the loss asks; None for novelty.  ``threads`` share the
+        kernel values of large budgets; ``backend="gpu"`` learns on the graphics card (needs CuPy).
         """
+        check_threads(threads)
         block = self.read(X, state)
         targets = self.targets(y, len(block))
         weight = None if sample_weight is None else checked_weights(sample_weight, len(block))
@@ -197,6 +198,7 @@ class Learner:
 
     def score(self, state: State, X: Any, *, threads: int = 1) -> Array:
         """f(x) + b of each row of X: (n,), or (n, m) for labels.  Never changes the state."""
+        check_threads(threads)
         return self.score_block(state, self.read(X, state), threads)
 
     # --- behind the doors: no checks from here on ---------------------------------------------------------------------------------
@@ -255,7 +257,7 @@ class Learner:
         n = len(block)
         pace = self._pace(state.t, n, weight)
         answers, traces = np.empty((n, state.m)), np.empty((at.TRACE, n))
-        room = room or Workspace(block.dtype)
+        room = room or Workspace(block.dtype, threads)
         start = state.t - before
         done = 0
         limited = False
@@ -263,7 +265,7 @@ class Learner:
             while done < n:
                 size = min(n - done, self._settle(state, block))
                 if state.store is not None and not limited:
-                    held.enter_context(product_threads(block, threads))
+                    held.enter_context(calm_blas(block))
                     limited = True
                 part = slice(done, done + size)
                 run = self._direct if state.store is None else self._rows
@@ -361,11 +363,11 @@ class Learner:
             if not self._scalar and not self.loss.labels.plain:
                 coef = self.loss.labels.kernel @ coef
             coef = np.ascontiguousarray(coef.astype(state.slots.dtype).T)
-            room = Workspace(state.slots.dtype)
-            with blas_threads(threads):
+            room = Workspace(state.slots.dtype, threads)
+            with one_blas_thread():
                 for first in range(0, n, size):
                     part = block.take(slice(first, first + size)) if n > size else block
-                    K = evaluate(self.kernel, part, state.store, used, room.matrix("K", len(part), used))
+                    K = room.evaluate("K", self.kernel, part, state.store, used, used, (first, b""))
                     out[first : first + size] = K @ coef + b
         return out[:, 0] if self._scalar else out
 
@@ -418,6 +420,11 @@ def _round_up(n: int) -> int:
 
 def is_same_kind(block: Store, state: State) -> bool:
     return isinstance(block, Rows) if state.store is None else type(block) is type(state.store)
+
+
+def check_threads(threads: Any) -> None:
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
+        raise ValueError(f"threads must be a whole number, at least 1; got {threads!r}")
 
 
 def checked_weights(given: Any, n: int) -> NDArray[np.float64]:

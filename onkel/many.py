@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from onkel.blocks import Store, Workspace, evaluate
 from onkel.dense import Array, Rows, finish_rows
 from onkel.kernels import GEOMETRY
-from onkel.learner import Learner, Trace, checked_weights
+from onkel.learner import Learner, Trace, check_threads, checked_weights
 from onkel.losses import Huber, Logistic, Square
-from onkel.products import blas_threads
+from onkel.products import one_blas_thread
 from onkel.state import State
 from onkel.structured import Softmax
 
@@ -53,6 +53,7 @@ def learn_many(
     >>> [bool(trace.mistake.sum() < 100) for _, trace in learn_many(grid, X, y)]
     [True, True, True]
     """
+    check_threads(1 if threads is None else threads)
     crew = list(learners)
     if not all(isinstance(learner, Learner) for learner in crew):
         raise TypeError("learn_many: learners must be Learner objects, as onkel.norma, onkel.silk and their like make them")
@@ -79,7 +80,7 @@ def learn_many(
     elif backend == "cpu":
         workers = max(1, min(len(jobs), os.cpu_count() or 1 if threads is None else threads))
         done: dict[int, Trace] = {}
-        with blas_threads(1), ThreadPoolExecutor(workers) as pool:
+        with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
             running = [(part, pool.submit(in_turns, [jobs[i] for i in part], weight)) for part in parts(jobs, workers)]
             for part, task in running:
                 done.update(zip(part, task.result(), strict=True))

@@ -4,7 +4,7 @@ BLAS copies both matrices into panels before it multiplies, which pays when each
 hundred rows or two.  Here tiles of 4 x 4 products run down the features with everything in registers, straight from the rows
 where they lie; the stored rows are taken in chunks that stay in the second-level cache, and a block with itself only below its
 diagonal.  Each product is summed in the same order wherever it stands, so cutting a stream into blocks differently changes no bit.
-``blas_threads`` limits BLAS where it is the better choice.
+``one_blas_thread`` limits BLAS where it is the better choice.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TAIL[0, WIDTH:] = 1.0  # read from place r on: zeros, then r ones
 
 
 def fits(X: NDArray[Any], columns: int) -> bool:
-    """Whether ``products`` takes this shape, and is faster than BLAS with one thread."""
+    """Whether ``products`` takes this shape, and is faster than BLAS."""
     return WIDE_REGISTERS and X.dtype == np.float32 and X.shape[1] >= WIDTH and len(X) >= 4 and columns >= 4
 
 
@@ -101,29 +101,26 @@ def products(X: NDArray[Any], Z: NDArray[Any], K: NDArray[Any], lower: bool) -> 
     multiply(X, Z, K, lower, _TAIL)
 
 
-# --- BLAS, and how many threads it takes -----------------------------------------------------------------------------------------
+# --- BLAS, held to one thread ---------------------------------------------------------------------------------------------------
 
-_lock, _holders, _threads, _limit = Lock(), 0, 1, None
+_lock, _holders, _limit = Lock(), 0, None
 
 
 @contextmanager
-def blas_threads(n: int) -> Iterator[None]:
-    """Hold BLAS to n threads: on small blocks, or on a busy machine, more of them wait for each other.
-
-    The limit is one for the whole process: who comes while somebody holds it takes what there is.
-    """
-    global _holders, _threads, _limit
+def one_blas_thread() -> Iterator[None]:
+    """BLAS on one thread until the last holder leaves: on small blocks, or on a busy machine, more of them wait for each other, and
+    several learners at once have cores enough to fill."""
+    global _holders, _limit
     with _lock:
         _holders += 1
         if _holders == 1:
-            _threads, _limit = n, _controller().limit(limits=n, user_api="blas")
+            _limit = _controller().limit(limits=1, user_api="blas")
     try:
         yield
     finally:
         with _lock:
             _holders -= 1
             if _holders == 0:
-                _threads = 1
                 _limit.restore_original_limits()  # type: ignore[attr-defined]
 
 
@@ -132,8 +129,3 @@ def _controller() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
-
-
-def in_tiles(X: NDArray[Any], columns: int) -> bool:
-    """Whether to take ``products`` now: BLAS with several threads is the better choice for any shape."""
-    return _threads == 1 and fits(X, columns)

@@ -9,7 +9,7 @@ import pytest
 
 import onkel
 from onkel import products
-from onkel.products import blas_threads
+from onkel.products import one_blas_thread
 
 
 @pytest.mark.parametrize("d", [16, 17, 31, 32, 100, 784])
@@ -55,6 +55,34 @@ def test_learning_is_the_same_with_blas(monkeypatch, budget):
     np.testing.assert_array_equal(ours.points, theirs.points)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, float])
+@pytest.mark.parametrize("kernel", [onkel.RBF(12.0), onkel.Laplacian(200.0) + onkel.Linear()])
+def test_threads_share_the_rows_of_kernel_matrices(monkeypatch, dtype, kernel):
+    X = np.random.default_rng(3).normal(size=(700, 150)).astype(dtype)
+    y = np.sign(X[:, 0])
+    learner = onkel.norma(kernel, onkel.Logistic(), eta=0.001, lam=0.01, budget=600)
+    one, trace = learner.learn(learner.init(), X, y)
+    asked = []
+    submit = ThreadPoolExecutor.submit
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", lambda *given: asked.append(given) or submit(*given))
+    three, other = learner.learn(learner.init(), X, y, threads=3)
+    assert asked
+    exact = {"rtol": 0, "atol": 0} if dtype == np.float32 else {"rtol": 1e-12, "atol": 1e-14}
+    np.testing.assert_allclose(trace.scores, other.scores, **exact)
+    np.testing.assert_allclose(learner.score(one, X), learner.score(three, X, threads=2), **exact)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, None, "2"])
+def test_threads_must_be_a_number_of_threads(threads):
+    learner = onkel.silk(onkel.RBF(1.0), onkel.Hinge(), budget=8)
+    X, y = np.ones((3, 2)), np.ones(3)
+    with pytest.raises(ValueError, match="threads must be a whole number, at least 1"):
+        learner.learn(learner.init(), X, y, threads=threads)
+    state, _ = learner.learn(learner.init(), X, y)
+    with pytest.raises(ValueError, match="threads must be"):
+        learner.score(state, X, threads=threads)
+
+
 def test_blas_keeps_its_limit_until_the_last_holder_leaves():
     from threadpoolctl import threadpool_info
 
@@ -62,14 +90,14 @@ def test_blas_keeps_its_limit_until_the_last_holder_leaves():
         return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
     before = threads()
-    with blas_threads(1):
-        with blas_threads(2):
+    with one_blas_thread():
+        with one_blas_thread():
             assert threads() == {1}
         assert threads() == {1}
         with ThreadPoolExecutor(4) as pool:
 
             def inside(_):
-                with blas_threads(1):
+                with one_blas_thread():
                     return threads()
 
             assert all(found == {1} for found in pool.map(inside, range(20)))
