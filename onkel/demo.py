@@ -115,10 +115,10 @@ def leave_files(folder: Path, stream: Stream) -> Iterator[str]:
         import cv2
     except ModuleNotFoundError:
         return
-    from onkel.video.bench import scene
+    from onkel.video.sequences import rectangles
 
     (folder / "street").mkdir(exist_ok=True)
-    for number, frame in enumerate(scene(120, 160, 120)):
+    for number, (frame, _) in enumerate(rectangles(120, 160, 120)):
         cv2.imwrite(str(folder / "street" / f"{number:04d}.jpg"), frame)
     yield f"onkel video {folder / 'street'} --out {folder / 'seen.mp4'}"
 

@@ -251,9 +251,12 @@ def test_video_runs():
     pytest.importorskip("cv2")
     from onkel.bench import video
 
-    found, rows = cli.measure([video.video], TINY, [], "onkel bench video")
+    found, rows = cli.measure([video.video, video.two_threads], TINY, [], "onkel bench video")
     check_schema(found)
-    assert len(rows) == 4
+    assert [row.against for row in rows[:4]] == [video.MOG2, video.KNN, video.MOG2, video.KNN]
+    assert all(row.quality > 0.7 and row.their_quality > 0.8 for row in rows[:4])  # they find the rectangles
+    assert len(rows) == 8
+    assert 0 < rows[4].value
 
 
 # --- ./run bench --------------------------------------------------------------------------------------------------------

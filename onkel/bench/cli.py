@@ -43,7 +43,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("what", nargs="?", choices=("video",), help="video: background subtraction beside OpenCV's")
     parser.add_argument("--quick", action="store_true", help="under two minutes, with fewer and shorter rounds")
-    parser.add_argument("--out", metavar="DIR", type=Path, default=Path("results/bench"), help="default: results/bench")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="default: results/bench, or results/bench-video")
     parser.add_argument("--only", metavar="NAME", nargs="+", choices=BENCHES, default=[], help=f"some of: {', '.join(BENCHES)}")
     parser.add_argument("--no-peers", action="store_true", help="only onkel, naive NumPy and the limits")
     parser.set_defaults(run=run_bench)
@@ -54,7 +54,7 @@ def run_bench(arguments: argparse.Namespace) -> int:
     if is_video and not find_spec("cv2"):
         print("onkel bench video: OpenCV is missing; install onkel[video]", file=sys.stderr)
         return 2
-    chosen = [video.video] if is_video else [
+    chosen = [video.video, video.two_threads] if is_video else [
         bench for name, bench in BENCHES.items()
         if (not arguments.only or name in arguments.only) and not (arguments.no_peers and name in PEERS)
     ]  # fmt: skip
@@ -63,12 +63,12 @@ def run_bench(arguments: argparse.Namespace) -> int:
     words += ["--no-peers"] if arguments.no_peers else []
     skipped = [] if is_video else left_out(arguments.no_peers, arguments.only)
     result, rows = measure(chosen, QUICK if arguments.quick else FULL, skipped, " ".join(["onkel bench", *words]))
-    files = report.write(arguments.out, result, rows)
+    files = report.write(arguments.out or Path("results/bench-video" if is_video else "results/bench"), result, rows)
     print("\n".join(["", *report.header(result), "", report.table(rows), "", *skipped]))
     verdicts = [row.verdict for row in rows]
     print(f"{verdicts.count('met')} targets met, {verdicts.count('missed')} missed; {', '.join(map(str, files))}")
     if is_video:
-        from onkel.video.bench import gpu_rows
+        from .video_gpu import gpu_rows
 
         print("\n".join(["", *gpu_rows()]))
     return 0

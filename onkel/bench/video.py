@@ -1,8 +1,11 @@
-"""Background subtraction beside OpenCV's MOG2 and KNN: frames per second of one core, and F1, on the same frames."""
+"""Background subtraction beside OpenCV's MOG2 and KNN: frames per second of one core, and of two, and F1, on the same frames."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -10,30 +13,20 @@ import numpy as np
 
 from .bulk import Size
 from .measure import Contender, Race, Results, limits
-from .rows import Row, faster
+from .rows import AT_LEAST, Row, faster
 
-FRAMES = 24  # of each round; the sequence is played again and again
+EMPTY, FRAMES = 40, 24  # frames without objects, shown once, and with them, played in each round
 SIZES = ((320, 240), (640, 480), (1280, 720))
 SILK, DEFAULT, MOG2, KNN = "onkel, silk", "onkel, default", "OpenCV MOG2", "OpenCV KNN"
+ONE, TWO, SIDE_BY_SIDE = "1 thread", "2 threads", "side by side"
 
 
-def scene(width: int, height: int, n: int, moving: bool = True, seed: int = 0) -> tuple[Any, Any]:
-    """A still, textured background with a flickering band and sensor noise; six rectangles move over it. Frames and truth."""
-    rng = np.random.default_rng(seed)
-    blocks = np.random.default_rng(7).integers(40, 200, (height // 8 + 1, width // 8 + 1, 3))
-    still = np.kron(blocks, np.ones((8, 8, 1), int))[:height, :width]
-    side, colours = height // 8, np.random.default_rng(8).integers(0, 256, (6, 3))
-    places, speeds = np.random.default_rng(9).random((6, 2)), np.random.default_rng(10).integers(1, 5, 6)
-    frames, truth = np.empty((n, height, width, 3), np.uint8), np.zeros((n, height, width), bool)
-    for t in range(n):
-        frame = still + rng.normal(0.0, 4.0, still.shape)
-        frame[: height // 8] += 30 * (t % 2)
-        for (y, x), speed, colour in zip(places, speeds, colours) if moving else ():
-            top, left = int(y * (height - side)), int(x * width + speed * t) % (width - side)
-            frame[top : top + side, left : left + side] = colour + rng.normal(0.0, 4.0, (side, side, 3))
-            truth[t, top : top + side, left : left + side] = True
-        frames[t] = np.clip(frame, 0, 255)
-    return frames, truth
+def scene(width: int, height: int, n: int) -> tuple[Any, Any]:
+    """EMPTY frames without and n with moving rectangles, and where those are."""
+    from onkel.video.sequences import rectangles
+
+    frames, truth = zip(*rectangles(height, width, EMPTY + n, EMPTY))
+    return np.stack(frames), np.stack(truth)
 
 
 def f1(masks: Any, truth: Any) -> float:
@@ -42,39 +35,35 @@ def f1(masks: Any, truth: Any) -> float:
     return 2.0 * both / max(1.0, float(masks.sum() + truth.sum()))
 
 
-def play(apply: Callable[..., Any], empty: Any, frames: Any, truth: Any, mask: Any, r: int) -> float:
-    """Round 0 also shows the empty scene first."""
-    if r == 0:
-        for frame in empty:
-            apply(frame, mask)
+def play(apply: Callable[..., Any], frames: Any, truth: Any, r: int) -> float | None:
+    """Round 0: the empty frames; then those with objects.  Only in round 1 are they news, so only its masks are judged."""
     masks = np.empty(truth.shape, bool)
-    for t, frame in enumerate(frames):
+    mask = np.empty(truth[0].shape, np.uint8)
+    part = slice(EMPTY) if r == 0 else slice(EMPTY, None)
+    for frame, found in zip(frames[part], masks[part]):
         apply(frame, mask)
-        np.greater(mask, 127, out=masks[t])
-    return f1(masks, truth)
+        np.greater(mask, 127, out=found)
+    return f1(masks[part], truth[part]) if r == 1 else None
 
 
 def video(size: Size) -> Iterator[Race]:
+    """One core each."""
     import cv2
 
     from onkel.video import BackgroundSubtractor
 
     cv2.setNumThreads(1)
     for width, height in SIZES[: 1 if size.shrink > 1 else 3]:
-        n = max(2, FRAMES // size.shrink)
-        empty, _ = scene(width, height, n, moving=False, seed=1)
-        frames, truth = scene(width, height, n)
+        frames, truth = scene(width, height, max(2, FRAMES // size.shrink))
         methods = {
             SILK: BackgroundSubtractor("silk", threads=1),
             DEFAULT: BackgroundSubtractor(threads=1),
             MOG2: cv2.createBackgroundSubtractorMOG2(detectShadows=False),
             KNN: cv2.createBackgroundSubtractorKNN(detectShadows=False),
         }
-        work = {
-            name: partial(play, method.apply, empty, frames, truth, np.zeros((height, width), np.uint8))
-            for name, method in methods.items()
-        }
-        contenders = [Contender(name, work[name], len(frames)) for name in methods]
+        contenders = [
+            Contender(name, partial(play, method.apply, frames, truth), len(frames) - EMPTY) for name, method in methods.items()
+        ]
         yield Race(f"video, {width}x{height}", [*contenders, *limits()], partial(video_rows, f"video, {width}x{height}"))
 
 
@@ -84,4 +73,54 @@ def video_rows(title: str, results: Results) -> list[Row]:
         faster(f"{title}, silk", results[SILK], results[KNN], 1.6),
         faster(f"{title}, default", results[DEFAULT], results[MOG2], 1.0),
         faster(f"{title}, default", results[DEFAULT], results[KNN]),
+    ]
+
+
+def two_threads(size: Size) -> Iterator[Race]:
+    """Two cores, by the clock on the wall, in the best of many short rounds.
+
+    Beside it two separate subtractors, one thread each: what the machine gives to nobody who shares a frame between two threads.
+    """
+    from onkel.video import BackgroundSubtractor
+
+    if (os.cpu_count() or 1) < 2:
+        return
+    pool = ThreadPoolExecutor(2)
+    for rule, name in (("silk", "silk"), ("fold", "default")):
+        for width, height in SIZES[: 1 if size.shrink > 1 else 3]:
+            frames, _ = scene(width, height, 16)
+            count = max(4, 2_000_000 // (height * width)) // size.shrink + 1
+            one, other, two = (BackgroundSubtractor(rule, threads=threads) for threads in (1, 1, 2))
+            work = {
+                ONE: partial(show, [one], pool, frames, count),
+                TWO: partial(show, [two], pool, frames, count),
+                SIDE_BY_SIDE: partial(show, [one, other], pool, frames, count),
+            }
+            title = f"video, {width}x{height}, {name}"
+            contenders = [Contender(key, do, count, time.perf_counter) for key, do in work.items()]
+            yield Race(f"{title}, two threads", contenders, partial(thread_rows, title), rounds=max(2, 25 // size.shrink))
+
+
+def show(subtractors: list[Any], pool: ThreadPoolExecutor, frames: Any, count: int, r: int) -> None:
+    """``count`` frames to each, side by side."""
+
+    def watch(subtractor: Any) -> None:
+        mask = np.empty(frames.shape[1:3], np.uint8)
+        for frame in frames[:EMPTY] if r == 0 else ():
+            subtractor.apply(frame, mask)
+        for i in range(count):
+            subtractor.apply(frames[EMPTY + i % (len(frames) - EMPTY)], mask)
+
+    if len(subtractors) == 1:
+        watch(subtractors[0])
+    else:
+        list(pool.map(watch, subtractors))
+
+
+def thread_rows(title: str, results: Results) -> list[Row]:
+    one, two = results[ONE].best, results[TWO].best
+    limit = 2.0 * one / results[SIDE_BY_SIDE].best
+    return [
+        Row(f"{title}, 2 threads", ONE, one / two, "x", AT_LEAST, 1.7, two, one),
+        Row(f"{title}, 2 threads", f"2 subtractors {SIDE_BY_SIDE}, {limit:.2f} x one", 100.0 * one / two / limit, "%"),
     ]

@@ -1,4 +1,4 @@
-"""Test sequences with ground truth: the CDnet folder layout and archives of frames with `gt.npz`."""
+"""Test sequences with ground truth: the CDnet folder layout, archives of frames with `gt.npz`, and one made here."""
 
 from __future__ import annotations
 
@@ -84,3 +84,23 @@ def _cdnet(path: Path) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
             if inside is not None and inside.shape == labels.shape:
                 labels = np.where(inside, labels, OUTSIDE).astype(np.uint8)
         yield n, frame, labels
+
+
+def rectangles(
+    height: int, width: int, frames: int, objects_from: int = 30, seed: int = 0
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Coloured tiles with sensor noise of 4 grey levels and a flickering band; six rectangles move over them. (frame, truth)"""
+    rng = np.random.default_rng(seed)
+    tiles = rng.integers(30, 226, (-(-height // 16), -(-width // 16), 3))
+    still = np.kron(tiles, np.ones((16, 16, 1), np.int64))[:height, :width].astype(np.float32)
+    noise = rng.normal(0, 4, (height + 64, width + 64, 3)).astype(np.float32)
+    for t in range(frames):
+        image, truth = still.copy(), np.zeros((height, width), bool)
+        if t % 3 == 0:
+            image[height // 4 : height // 3] += 40.0
+        for k in range(6 if t >= objects_from else 0):
+            y, x = int(height * (0.1 + 0.13 * k)), (3 * t + 97 * k) % (width - width // 8)
+            place = slice(y, y + height // 10), slice(x, x + width // 12)
+            image[place], truth[place] = (40 * k, 255 - 40 * k, 20 * k), True
+        dy, dx = rng.integers(0, 64, 2)
+        yield np.clip(image + noise[dy : dy + height, dx : dx + width], 0, 255).astype(np.uint8), truth

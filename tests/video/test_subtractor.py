@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onkel.video import BackgroundSubtractor
-from onkel.video.bench import scene
+from onkel.video.sequences import rectangles
 
 from .scenes import HEIGHT, WIDTH, backdrop, f_score, film
 
@@ -175,7 +175,7 @@ def test_saved_and_continued_to_the_bit(rule):
 @pytest.mark.parametrize("rule", ["fold", "silk"])
 def test_threads_change_not_a_bit(rule):
     alone, together = BackgroundSubtractor(rule, threads=1), BackgroundSubtractor(rule, threads=3)
-    for frame in scene(384, 352, 24, 8):  # large enough that rows are shared too
+    for frame, _ in rectangles(384, 352, 24, 8):  # large enough that rows are shared too
         assert np.array_equal(alone.apply(frame), together.apply(frame))
         assert np.array_equal(alone.scores, together.scores)
     (header, arrays), (other_header, other) = alone._to_file(), together._to_file()

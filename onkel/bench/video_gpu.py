@@ -1,103 +1,21 @@
-"""`onkel bench video`: our frames per second beside MOG2's and KNN's in one run, and the GPU beside its own bandwidth."""
+"""Background subtraction on a graphics card: frames per second beside the bandwidth that was measured in the same run."""
 
 from __future__ import annotations
 
-import argparse
-import threading
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .subtractor import BackgroundSubtractor
+from onkel.video import BackgroundSubtractor
+from onkel.video.sequences import rectangles
 
-SIZES = {"320x240": (240, 320), "640x480": (480, 640), "1280x720": (720, 1280)}
-GPU_SIZES = {"640x480": (480, 640), "1920x1080": (1080, 1920), "3840x2160": (2160, 3840)}
-
-
-def scene(height: int, width: int, frames: int, objects_from: int = 30, seed: int = 0) -> Iterator[np.ndarray]:
-    """Coloured tiles with sensor noise of 4 grey levels, a flickering band, and six moving rectangles."""
-    rng = np.random.default_rng(seed)
-    tiles = rng.integers(30, 226, (-(-height // 16), -(-width // 16), 3))
-    still = np.kron(tiles, np.ones((16, 16, 1), np.int64))[:height, :width].astype(np.float32)
-    noise = rng.normal(0, 4, (height + 64, width + 64, 3)).astype(np.float32)
-    for t in range(frames):
-        image = still.copy()
-        if t % 3 == 0:
-            image[height // 4 : height // 3] += 40.0
-        for k in range(6 if t >= objects_from else 0):
-            y, x = int(height * (0.1 + 0.13 * k)), (3 * t + 97 * k) % (width - width // 8)
-            image[y : y + height // 10, x : x + width // 12] = (40 * k, 255 - 40 * k, 20 * k)
-        dy, dx = rng.integers(0, 64, 2)
-        yield np.clip(image + noise[dy : dy + height, dx : dx + width], 0, 255).astype(np.uint8)
+SIZES = {"640x480": (480, 640), "1920x1080": (1080, 1920), "3840x2160": (2160, 3840)}
 
 
-def cpu_rows(frames_per_round: int = 10, rounds: int = 7) -> list[tuple[str, dict[str, float]]]:
-    """Milliseconds of CPU time per frame, medians over rounds; the contenders take turns, ten frames each."""
-    import cv2
-
-    cv2.setNumThreads(1)
-    rows = []
-    for name, (height, width) in SIZES.items():
-        frames, out = list(scene(height, width, 60)), np.zeros((height, width), np.uint8)
-        contenders: dict[str, Any] = {
-            "silk": BackgroundSubtractor("silk", threads=1),
-            "default": BackgroundSubtractor(threads=1),
-            "MOG2": cv2.createBackgroundSubtractorMOG2(detectShadows=False),
-            "KNN": cv2.createBackgroundSubtractorKNN(detectShadows=False),
-        }
-        for subtractor in contenders.values():
-            for frame in frames:
-                subtractor.apply(frame, out)
-        times: dict[str, list[float]] = {key: [] for key in contenders}
-        for turn in range(rounds):
-            for key, subtractor in contenders.items():
-                part = [frames[30 + (turn * frames_per_round + i) % 30] for i in range(frames_per_round)]
-                begin = time.process_time()
-                for frame in part:
-                    subtractor.apply(frame, out)
-                times[key].append((time.process_time() - begin) / frames_per_round * 1e3)
-        rows.append((name, {key: float(np.median(v)) for key, v in times.items()}))
-    return rows
-
-
-def seconds_together(runs: list[Callable[[], None]]) -> float:
-    """Wall time until all of the runs, one thread each, are through."""
-    start = threading.Barrier(len(runs) + 1)
-    threads = [threading.Thread(target=lambda run=run: (start.wait(), run())) for run in runs]
-    for thread in threads:
-        thread.start()
-    start.wait()
-    begin = time.perf_counter()
-    for thread in threads:
-        thread.join()
-    return time.perf_counter() - begin
-
-
-def thread_gain(rounds: int = 25) -> Iterator[tuple[str, str, float, float]]:
-    """(rule, size, gain, limit): wall time of one thread over that of two, best of short interleaved rounds.
-
-    `limit` is what the machine allows at that moment: the frames per second of two separate one-thread subtractors side by
-    side over those of one. Nothing that shares a frame between two threads can be expected to gain more.
-    """
-    for rule in ("silk", "fold"):
-        for name, (height, width) in SIZES.items():
-            frames, count = list(scene(height, width, 24, 8)), max(4, 2_000_000 // (height * width))
-            subtractors = [BackgroundSubtractor(rule, threads=threads) for threads in (1, 1, 2)]
-
-            def run(subtractor: BackgroundSubtractor, count: int = count, frames: list[np.ndarray] = frames) -> None:
-                out = np.zeros(frames[0].shape[:2], np.uint8)
-                for i in range(count):
-                    subtractor.apply(frames[8 + i % 16], out)
-
-            single, other, double = (partial(run, subtractor) for subtractor in subtractors)
-            for warm in (single, other, double):
-                warm()
-            walls = [[seconds_together(runs) for runs in ([single], [single, other], [double])] for _ in range(rounds)]
-            one, both, two = np.min(walls, 0)
-            yield rule, name, float(one / two), float(2 * one / both)
+def scene(height: int, width: int, n: int, objects_from: int, seed: int = 0) -> list[np.ndarray]:
+    return [frame for frame, _ in rectangles(height, width, n, objects_from, seed)]
 
 
 def copy_bandwidth(cp: Any, gib: float = 4.0) -> float:
@@ -134,13 +52,13 @@ def gpu_rows() -> list[str]:
 
 def gpu_report() -> list[str]:
     """Frames per second, traffic against copy bandwidth, cameras, streaming from the host, agreement with the CPU."""
-    from .gpu import cupy
+    from onkel.video.gpu import cupy
 
     cp = cupy()
     bandwidth = copy_bandwidth(cp)
     lines = [f"device copy bandwidth {bandwidth / 1e12:.2f} TB/s, measured in this run"]
     for rule in ("silk", "fold"):
-        for name, (height, width) in GPU_SIZES.items():
+        for name, (height, width) in SIZES.items():
             lines.append(f"{rule:5} {name:10} {resident(cp, rule, height, width, bandwidth)}")
     lines.append(many_cameras(cp))
     lines += streaming(cp)
@@ -182,7 +100,7 @@ def resident(cp: Any, rule: str, height: int, width: int, bandwidth: float, dist
 def many_cameras(cp: Any, cameras: int = 16) -> str:
     """Several 1080p cameras in one object."""
     many = BackgroundSubtractor("silk", backend="gpu", cameras=cameras)
-    clips = [list(scene(1080, 1920, 12, 4, seed=s)) for s in range(2)]
+    clips = [scene(1080, 1920, 12, 4, seed) for seed in range(2)]
     for t in range(12):
         many.apply(np.stack([clips[c % 2][t] for c in range(cameras)]))
     model = many._models[0]
@@ -193,10 +111,10 @@ def many_cameras(cp: Any, cameras: int = 16) -> str:
 
 def streaming(cp: Any, count: int = 120) -> list[str]:
     """4K frames from host memory, against the bare link and the bare copy into pinned memory."""
-    from .gpu import copy, pinned
+    from onkel.video.gpu import copy, pinned
 
-    height, width = GPU_SIZES["3840x2160"]
-    frames = list(scene(height, width, 10, 3))
+    height, width = SIZES["3840x2160"]
+    frames = scene(height, width, 10, 3)
     in_place = [pinned(frame.shape) for frame in frames]
     for target, frame in zip(in_place, frames, strict=True):
         target[...] = frame
@@ -247,33 +165,7 @@ def agreement(frames: int = 80) -> list[str]:
     lines = []
     for rule in ("silk", "norma", "fold"):
         cpu, gpu, differing = BackgroundSubtractor(rule), BackgroundSubtractor(rule, backend="gpu"), []
-        for frame in scene(480, 640, frames):
+        for frame in scene(480, 640, frames, 30):
             differing.append(np.mean(cpu.apply(frame) != gpu.apply(frame)))
         lines.append(f"{rule:5} masks differ from the CPU's on {np.mean(differing):.5%} of pixels, at worst {max(differing):.5%}")
     return lines
-
-
-def bench_video(argv: list[str] | None = None) -> int:
-    """Print the whole comparison."""
-    parser = argparse.ArgumentParser("onkel bench video", description=__doc__)
-    parser.add_argument("--gpu", action="store_true", help="the GPU part only")
-    parser.add_argument("--rounds", type=int, default=7)
-    args = parser.parse_args(argv)
-    if args.gpu:
-        print("\n".join(gpu_report()))
-        return 0
-    print("CPU time per frame in ms, one thread, shadows off, medians of interleaved rounds; ratios of frames per second")
-    print(f"{'size':10}{'silk':>8}{'default':>9}{'MOG2':>8}{'KNN':>8}   silk/MOG2  silk/KNN  default/MOG2  default/KNN")
-    for name, ms in cpu_rows(rounds=args.rounds):
-        print(
-            f"{name:10}{ms['silk']:8.2f}{ms['default']:9.2f}{ms['MOG2']:8.2f}{ms['KNN']:8.2f}   {ms['MOG2'] / ms['silk']:8.2f}x"
-            f"{ms['KNN'] / ms['silk']:9.2f}x{ms['MOG2'] / ms['default']:13.2f}x{ms['KNN'] / ms['default']:12.2f}x",
-            flush=True,
-        )
-    print(
-        "two threads over one, wall clock, best rounds (and two separate subtractors side by side over one: this machine's limit)"
-    )
-    for rule, name, gain, limit in thread_gain():
-        print(f"{rule:5} {name:10}{gain:6.2f}x  ({limit:.2f}x)", flush=True)
-    print("\n".join(gpu_rows()))
-    return 0
