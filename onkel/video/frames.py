@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,10 +16,15 @@ LIVE = ("rtsp://", "rtsps://", "rtmp://", "http://", "https://", "tcp://", "udp:
 FRESH = "\r\x1b[2K"  # on a terminal: over the line of progress
 PATIENCE = 10.0  # seconds without a sign of life from the network
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
+ENDS = {b"\xff\xd8": (b"\xff\xda", b"\xff\xd9"), b"\x89P": (b"IDAT", b"IEND")}  # JPEG, PNG: after the last piece comes the end
 
 
 class InputError(Exception):
     """The input cannot be read; the message says what to do."""
+
+
+class Refused(InputError):
+    """There is no such video; to ask again would not help."""
 
 
 class Frame(NamedTuple):
@@ -35,9 +41,11 @@ def say(text: str) -> None:
 
 def read(source: str, retries: int = 10, wait: Callable[[float], Any] = time.sleep) -> Iterator[Frame]:
     """All frames of `source`. A live source that breaks is opened again, waiting 1, 2, 4 ... 30 seconds in between;
-    after `retries` attempts in a row without a frame it is given up. A file behind an address is read once."""
-    if source.isdigit():
-        yield from _live(lambda: webcam(int(source)), f"camera {source}", retries, wait)
+    after `retries` attempts in a row without a frame it is given up. A file behind an address is read once, and an address
+    that answers from the start that there is no such video is asked once."""
+    if camera := re.fullmatch(r"(?:/dev/video)?([0-9]+)", source):
+        index = int(camera[1])
+        yield from _live(lambda: webcam(index), f"camera {index}", retries, wait)
     elif source.lower().startswith(LIVE):
         yield from _live(lambda: decoded(source, remote=True), shown(source), retries, wait)
     elif Path(source).is_dir():
@@ -45,16 +53,18 @@ def read(source: str, retries: int = 10, wait: Callable[[float], Any] = time.sle
     elif Path(source).is_file():
         yield from decoded(source)
     else:
-        raise InputError(f"{source}: no such file or folder, and not a camera number or an address ({', '.join(LIVE[:4])} ...)")
+        addresses = ", ".join(LIVE[:4])
+        raise InputError(f"{shown(source)}: no such file or folder, and not a camera number or an address ({addresses} ...)")
 
 
 def shown(source: str) -> str:
     """An address without the password in it.
 
-    >>> shown("rtsp://admin:secret@camera/stream")
-    'rtsp://camera/stream'
+    >>> shown("rtsp://admin:se/cret@camera/stream?channel=1&pwd=secret")
+    'rtsp://***@camera/stream?channel=1&pwd=***'
     """
-    return re.sub(r"(?<=://)[^/?#]*@", "", source)
+    source = re.sub(r"(?<=://).*@", "***@", source)  # up to the last @: people forget to quote the one in the password
+    return re.sub(r"(?i)((?:pass\w*|pwd|token|key|secret|auth)=)[^&;/]*", r"\1***", source)
 
 
 def _live(connect: Callable[[], Iterator[Frame]], name: str, retries: int, wait: Callable[[float], Any]) -> Iterator[Frame]:
@@ -72,47 +82,62 @@ def _live(connect: Callable[[], Iterator[Frame]], name: str, retries: int, wait:
                 return
             reason = "the stream ended"
         except InputError as error:
-            if frame is not None and not frame.live:
+            if (frame is not None and not frame.live) or (isinstance(error, Refused) and not number):
                 raise
             reason = str(error).removeprefix(f"{name}: ")
         failures += 1
         if failures > retries:
-            raise InputError(f"{name}: gave up after {retries} attempts ({reason}); check the address, the network and the camera")
+            tried = f" after {retries} attempt{'s' * (retries > 1)}" if retries else ""
+            raise InputError(f"{name}: gave up{tried} ({reason}); check the address, the network and the camera")
         pause = min(30.0, 2.0 ** (failures - 1))
         say(f"{name}: {reason}; attempt {failures} of {retries} in {pause:g} s")
         wait(pause)
 
 
 def folder(path: Path) -> Iterator[Frame]:
-    """Pictures in the order of their names, digits read as numbers; an unreadable one is told and skipped."""
-    import cv2
-
+    """Pictures in the order of their names, digits read as numbers; one that is cut off or unreadable is told and skipped."""
     pictures = sorted(
-        (p for p in path.iterdir() if p.suffix.lower() in PICTURES),
-        key=lambda p: [int(t) if t.isdigit() else t for t in re.split(r"(\d+)", p.name)],
+        (p for p in path.iterdir() if p.suffix.lower() in PICTURES and not p.name.startswith(".")),
+        key=lambda p: [int(t) if t.isdecimal() else t for t in re.split(r"(\d+)", p.name)],
     )
     if not pictures:
         raise InputError(f"{path}: no pictures ({', '.join(PICTURES)}) in this folder")
     for number, picture in enumerate(pictures):
-        image = cv2.imread(str(picture), cv2.IMREAD_COLOR)
-        if image is None:
-            say(f"{picture.name}: not a readable picture, skipped")
-            continue
-        yield Frame(number, number / 25.0, image)
+        try:
+            yield Frame(number, number / 25.0, unpacked(picture.read_bytes()))
+        except (ValueError, OSError) as error:
+            say(f"{picture.name}: {getattr(error, 'strerror', None) or error}, skipped")
+
+
+def unpacked(content: bytes) -> np.ndarray:
+    """The picture (BGR, uint8) in the bytes of a file; one that was cut off is an error, where OpenCV paints its rest grey."""
+    import cv2
+
+    begin, end = ENDS.get(content[:2], (b"", b""))
+    if end and content.rfind(end) <= content.rfind(begin):
+        raise ValueError("the picture is cut off")
+    try:
+        image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR) if content else None
+    except cv2.error as error:
+        raise ValueError(f"not a readable picture ({error.err})") from error
+    if image is None:
+        raise ValueError("not a readable picture" if content else "the file is empty")
+    return image
 
 
 def webcam(index: int) -> Iterator[Frame]:
     import cv2
 
+    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_ERROR)  # its warnings say less than we do
     capture = cv2.VideoCapture(index)
     try:
         if not capture.isOpened():
-            raise InputError(f"camera {index} cannot be opened")
+            raise InputError(f"camera {index}: cannot be opened; is it connected, and does no other program use it?")
         number, begin = 0, time.monotonic()
         while True:
             ok, image = capture.read()
             if not ok:
-                raise InputError(f"camera {index} gives no more frames")
+                raise InputError(f"camera {index}: gives no more frames")
             yield Frame(number, time.monotonic() - begin, image, live=True)
             number += 1
     finally:
@@ -120,48 +145,67 @@ def webcam(index: int) -> Iterator[Frame]:
 
 
 def decoded(source: str, remote: bool = False) -> Iterator[Frame]:
-    """A video file or stream through PyAV; broken packets are told and skipped, each counted as one frame."""
+    """A video file or stream through PyAV; broken packets and damaged pictures are told and skipped, each counted as one frame."""
     try:
         import av
     except ImportError as error:
         raise InputError("reading videos needs PyAV: pip install av") from error
     name = shown(source) if remote else source
     try:
-        options = {"rtsp_transport": "tcp"} if source.lower().startswith("rtsp") else {}
-        container = av.open(source, timeout=PATIENCE if remote else None, options=options)
+        container = av.open(source, timeout=PATIENCE if remote else None, options=_options(source))
     except (av.FFmpegError, OSError) as error:
-        raise InputError(f"{name}: cannot be opened as a video ({_cause(error)})") from error
+        e = av.error
+        final = (ValueError, LookupError, e.HTTPBadRequestError, e.HTTPUnauthorizedError, e.HTTPForbiddenError, e.HTTPNotFoundError)
+        hint = "" if remote else "; is it a video, and whole?"
+        if remote and "@" in source and isinstance(error, e.ArgumentError | e.HTTPUnauthorizedError):
+            hint = "; in a password write %2F for /, %40 for @, %3A for :"
+        elif remote and error.errno == errno.EIO:
+            hint = "; is the name of the host right?"
+        kind = Refused if isinstance(error, final) else InputError
+        raise kind(f"{name}: cannot be opened as a video ({_cause(error)}{hint})") from error
     with container:
         if not container.streams.video:
-            raise InputError(f"{name}: holds no video")
+            raise Refused(f"{name}: holds no video")
         stream = container.streams.video[0]
         stream.thread_type = "AUTO"
         live = remote and not container.duration and container.size <= 0  # what has a length is a file, wherever it lies
         fps = float(stream.average_rate or 25)
-        number = broken = 0
+        number = broken = in_a_row = 0
         packets = container.demux(stream)
         while True:
             try:
                 packet = next(packets, None)
-                images = packet.decode() if packet is not None else None
+                images: Iterable[Any] | None = packet.decode() if packet is not None else None
             except av.error.EOFError:
                 images = None
             except (av.FFmpegError, OSError) as error:
-                if isinstance(error, av.error.InvalidDataError):
-                    broken, number = broken + 1, number + 1
-                    if broken == 1:
-                        say(f"{name}: a broken piece at frame {number - 1}, skipped")
-                    if broken < 1000:
-                        continue
-                raise InputError(f"{name}: reading stopped after frame {number} ({_cause(error)})") from error
+                in_a_row += 1
+                if not isinstance(error, av.error.InvalidDataError) or in_a_row > 1000:
+                    if live:
+                        raise InputError(f"{name}: the connection broke ({_cause(error)})") from error
+                    advice = "; download the file and give its path" if remote else ""
+                    raise Refused(f"{name}: reading stopped after frame {number} ({_cause(error)}){advice}") from error
+                images = [None]
             if images is None:
                 if broken > 1:
                     say(f"{name}: {broken} broken pieces in all")
                 return
             for picture in images:
-                seconds = number / fps if picture.time is None else picture.time
-                yield Frame(number, seconds, picture.to_ndarray(format="bgr24"), live)
+                if picture is None or picture.is_corrupt:
+                    broken += 1
+                    if broken == 1:
+                        say(f"{name}: a broken piece at frame {number}, skipped")
+                else:
+                    in_a_row = 0
+                    seconds = number / fps if picture.time is None else picture.time
+                    yield Frame(number, seconds, picture.to_ndarray(format="bgr24"), live)
                 number += 1
+
+
+def _options(source: str) -> dict[str, str]:
+    """RTSP over TCP, or UDP where a camera has only that; a file behind an address goes on where a connection broke."""
+    scheme = source.lower()
+    return {"rtsp_flags": "prefer_tcp"} if scheme.startswith("rtsp") else {"reconnect": "1"} if scheme.startswith("http") else {}
 
 
 def _cause(error: Exception) -> str:

@@ -97,6 +97,37 @@ def test_a_broken_picture_and_another_size_are_told_and_skipped(pictures, tmp_pa
     assert len(list(masks.iterdir())) == 28
 
 
+def test_a_cut_picture_is_not_filled_up_with_grey(pictures, tmp_path, capfd):
+    whole = cv2.imread(str(pictures / "in0.png"))
+    for name in ("in5.jpg", "in6.png"):
+        content = cv2.imencode(name[-4:], whole)[1].tobytes()
+        (pictures / name).write_bytes(content[: len(content) * 3 // 4])
+    (pictures / "in7.png").write_bytes(b"")
+    (pictures / ".in8.png").write_bytes(b"of another program")  # takes no number
+    (pictures / "in5.png").unlink()
+    masks = tmp_path / "masks"
+    assert main([str(pictures), "--masks", str(masks), "--quiet"]) == 0
+    assert capfd.readouterr().err.splitlines() == [
+        "onkel video: in5.jpg: the picture is cut off, skipped",
+        "onkel video: in6.png: the picture is cut off, skipped",
+        "onkel video: in7.png: the file is empty, skipped",
+    ]
+    assert [int(p.stem) for p in sorted(masks.iterdir())] == [*range(5), *range(8, 30)]
+
+
+def test_pictures_of_other_kinds_are_read_alike(tmp_path):
+    picture = next(film("static"))[0]
+    grey = cv2.cvtColor(picture, cv2.COLOR_BGR2GRAY)
+    kinds = [grey, grey.astype(np.uint16) * 257, picture, picture.astype(np.uint16) * 257]
+    kinds.append(cv2.cvtColor(picture, cv2.COLOR_BGR2BGRA))
+    for i, kind in enumerate(kinds, 8):  # 8, 9, 10: by number, not by letter
+        cv2.imwrite(str(tmp_path / f"\N{CJK UNIFIED IDEOGRAPH-6587} \N{SUPERSCRIPT TWO}{i}.PNG"), kind)
+    found = [frame.image for frame in frames.read(str(tmp_path))]
+    assert all(np.array_equal(image, cv2.merge([grey] * 3)) for image in found[:2])
+    assert all(np.array_equal(image, picture) for image in found[2:])
+    assert len(found) == 5
+
+
 def test_a_cut_file_gives_what_it_holds(clip, tmp_path):
     cut = tmp_path / "cut.mkv"
     whole = clip.read_bytes()
@@ -107,7 +138,7 @@ def test_a_cut_file_gives_what_it_holds(clip, tmp_path):
     assert 5 < len(found) < 40
 
 
-@pytest.mark.parametrize(("argument", "words"), [("nosuch.mp4", "no such file"), ("97", "gave up after 0")])
+@pytest.mark.parametrize(("argument", "words"), [("nosuch.mp4", "no such file"), ("/dev/video97", "camera 97: gave up (cannot")])
 def test_bad_inputs_say_what_to_do(argument, words, capfd):
     assert main([argument, "--retries", "0", "--quiet"]) == 1
     assert words in capfd.readouterr().err
@@ -143,9 +174,37 @@ def test_a_lost_stream_is_opened_again_with_growing_pauses(monkeypatch, capsys):
     assert "back after 3 attempts" in capsys.readouterr().err
 
 
+def test_a_webcam_that_goes_away_comes_back(monkeypatch):
+    class Camera:
+        def __init__(self, index):
+            assert index == 3
+            self.left = 2
+
+        def isOpened(self):
+            return True
+
+        def read(self):
+            self.left -= 1
+            return self.left >= 0, np.zeros((4, 4, 3), np.uint8)
+
+        def release(self):
+            pass
+
+    monkeypatch.setattr(cv2, "VideoCapture", Camera)
+    pauses = []
+    stream = frames.read("3", wait=pauses.append)
+    got = [next(stream) for _ in range(6)]
+    assert [frame.number for frame in got] == list(range(6))
+    assert all(frame.live for frame in got)
+    assert pauses == [1.0, 1.0]
+
+
 @contextmanager
-def served(*connections, length=False):
-    """An address that answers the first requests with these lists of frames, as a camera does, and the others with 404."""
+def served(*connections, length=False, cut=0):
+    """An address that answers the first requests with these lists of frames, as a camera does, and the others with 404.
+
+    With `length` they are the bytes of a file; with `cut`, connections break after so many, and go on from where one asks.
+    """
     waiting = list(connections)
 
     class Camera(BaseHTTPRequestHandler):
@@ -154,12 +213,16 @@ def served(*connections, length=False):
                 self.send_error(404)
                 return
             images = waiting.pop(0)
-            self.send_response(200)
+            begin = int(self.headers.get("Range", "bytes=0-")[6:].partition("-")[0]) if cut else 0
+            self.send_response(206 if cut else 200)
             if length:
                 self.send_header("Content-Type", "video/x-matroska")
-                self.send_header("Content-Length", str(len(images)))
+                self.send_header("Content-Length", str(len(images) - begin))
+                if cut:
+                    self.send_header("Content-Range", f"bytes {begin}-{len(images) - 1}/{len(images)}")
                 self.end_headers()
-                self.wfile.write(images)
+                with suppress(OSError):  # the reader has gone
+                    self.wfile.write(images[begin : begin + cut] if cut else images)
                 return
             self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=frame")
             self.end_headers()
@@ -197,6 +260,28 @@ def test_a_camera_over_http_goes_away_and_comes_back(capsys):
 def test_a_file_behind_an_address_is_read_once(clip):
     with served(clip.read_bytes(), length=True) as address:
         assert sum(1 for _ in frames.read(address, retries=0)) == 40
+
+
+def test_a_file_behind_an_address_goes_on_where_the_connection_broke(clip):
+    content = clip.read_bytes()
+    with served(*[content] * 20, length=True, cut=len(content) // 2) as address:
+        assert sum(1 for _ in frames.read(address, retries=0)) == 40
+
+
+def test_an_answer_that_there_is_no_such_video_is_final(tmp_path, capsys):
+    with served() as address:
+        assert main([f"{address}?channel=1&pwd=secret", "--quiet"]) == 1
+    told = capsys.readouterr().err
+    assert "404" in told
+    assert "attempt" not in told
+    assert "secret" not in told
+    note = tmp_path / "note.txt"
+    note.write_text("hello")
+    with served(note.read_bytes(), length=True) as address:
+        assert main([address.replace("secret", "se/cr@t"), "--quiet"]) == 1
+    told = capsys.readouterr().err
+    assert "attempt" not in told
+    assert "se/cr" not in told
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -325,6 +410,27 @@ def test_a_broken_piece_of_a_film_is_told_and_skipped(tmp_path, capsys):
     assert main([str(path), "--masks", str(masks), "--quiet"]) == 0
     assert "a broken piece at frame" in capsys.readouterr().err
     assert 36 <= len(list(masks.iterdir())) <= 39
+
+
+def test_a_damaged_picture_of_a_film_is_told_and_skipped(tmp_path, capsys):
+    path = tmp_path / "clip.mp4"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=25, options={"crf": "10", "bf": "0"})
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        for frame, _ in film("static", 40, 20):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="bgr24")))
+        container.mux(stream.encode())
+    content = bytearray(path.read_bytes())
+    places = np.random.default_rng(0).integers(len(content) // 2, len(content) * 3 // 4, 40)
+    for place in places:
+        content[place] ^= 0x5A
+    path.write_bytes(content)
+    found = [frame.number for frame in frames.read(str(path))]
+    told = capsys.readouterr().err
+    assert "a broken piece at frame" in told
+    assert "broken pieces in all" in told
+    assert 20 < len(found) < 40
+    assert set(range(15)) < set(found)
 
 
 def test_a_resumed_model_keeps_its_settings(pictures, tmp_path, capsys):
