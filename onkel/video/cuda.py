@@ -229,13 +229,13 @@ __device__ float middle(float* v, int n)
     return v[n / 2];
 }
 
-extern "C" __global__ void light_map(const pixel* frame, const pixel* reference, float* gain, int* alarms,
+// `tiles` has room for two maps per camera; in a wide frame they do not fit in shared memory
+extern "C" __global__ void light_map(const pixel* frame, const pixel* reference, float* gain, float* tiles, int* alarms,
                                      int* explained, int* known, int* counts, int height, int width, int rows, int cols,
                                      long long padded)
 {
-    extern __shared__ float tiles[];
     int camera = blockIdx.x, n = rows * cols;
-    float v[SAMPLES * SAMPLES], *across = tiles + n;
+    float v[SAMPLES * SAMPLES], *across = (tiles += 2 * camera * n) + n;
     frame += camera * padded * CHANNELS; reference += camera * padded * CHANNELS; gain += camera * n;
     if (threadIdx.x < 3) counts[3 * camera + threadIdx.x] = 0;
     for (int t = threadIdx.x; t < n; t += blockDim.x) {

@@ -119,6 +119,7 @@ class Gpu:
         rows = max(2, min(ROWS, height // SAMPLES))
         self.tiles = rows, max(2, min(round(rows * width / height), width // SAMPLES))
         self.gain = cp.zeros((cameras, *self.tiles), cp.float32)
+        self.medians = cp.zeros((cameras, 2, *self.tiles), cp.float32)
         self.alarms, self.explained, self.known = cp.zeros((3, cameras, *self.tiles), cp.int32)
         self.counts = cp.zeros((cameras, 3), cp.int32)
         theta = 0.6 * settings.rho if settings.threshold is None else settings.threshold
@@ -266,8 +267,7 @@ class Gpu:
         get("light_map")(
             (cameras,),
             (256,),
-            (frame, self.reference, self.gain, self.alarms, self.explained, self.known, self.counts, *size),
-            shared_mem=8 * rows * cols,
+            (frame, self.reference, self.gain, self.medians, self.alarms, self.explained, self.known, self.counts, *size),
         )
         if s.light:
             get("explain")(
