@@ -1,4 +1,4 @@
-"""The card learns what the CPU learns, and either continues where the other stopped."""
+"""The card learns what the CPU learns, and either continues where the other stopped; see cuda_on_cpu.py for where there is none."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from onkel.budget import Budget
 from onkel.learner import Learner
 from onkel.steps import Explicit, Implicit
 
+from . import cuda_on_cpu
+
 FLAT = onkel.Labels.flat(10)
 WIDE = onkel.RBF(2.0)
+LONG = [] if cuda_on_cpu.real() else [pytest.mark.slow]  # on the CPU each of them compiles code of its own
+QUICK = ("hinge-silk", "labels-norma")
 TREE = onkel.Labels.tree([-1, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3])  # ten leaves under three branches
 
 
 @pytest.fixture
 def card():
-    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
-    try:
-        cupy.cuda.runtime.getDeviceCount()
-    except Exception as error:
-        pytest.skip(f"no CUDA device: {error}")
+    with cuda_on_cpu.card():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +84,15 @@ CASES = {
 }
 
 
+def long(test):
+    return test if cuda_on_cpu.real() else pytest.mark.slow(test)
+
+
+def some(names):
+    """Those of QUICK, the others where there is a card or time."""
+    return [name if name in QUICK else pytest.param(name, marks=LONG) for name in names]
+
+
 def case(name, budget=400, kernel=WIDE):
     loss, step, drop, more = CASES[name]
     return Learner(kernel, loss, step, Budget(budget, drop), **more)
@@ -96,15 +106,17 @@ def both(learner, X, y, weight=None, dtype=np.float32):
 @pytest.mark.usefixtures("card")
 class TestSame:
     # In float32 two coefficients under "tree" are so nearly equal when one has to go that rounding chooses.
-    @pytest.mark.parametrize("name", [name for name in CASES if name != "tree"])
+    @pytest.mark.parametrize("name", some(name for name in CASES if name != "tree"))
     def test_as_the_cpu(self, name, digits):
         same(*both(case(name), *digits))
 
+    @long
     @pytest.mark.parametrize("name", ["hinge-silk", "labels", "labels-norma", "tree"])
     def test_to_the_last_digits_in_float64(self, name, digits):
         X, y = digits
         same(*both(case(name), X, y, dtype=np.float64), close=1e-11)
 
+    @long
     # In float32 two coefficients of the last two cases agree to a millionth when one of them has to go, and rounding chooses.
     @pytest.mark.parametrize(
         ("kernel", "budget", "width", "dtype", "close"),
@@ -120,14 +132,16 @@ class TestSame:
         X, y = digits
         same(*both(case("hinge-silk", budget, kernel), X[:, 20 : 20 + width] if width < 64 else X, y, dtype=dtype), close=close)
 
-    @pytest.mark.parametrize("step", [Implicit(1.0, 0.8), Explicit(1.0, 1.0)])
+    @pytest.mark.parametrize("step", [Implicit(1.0, 0.8), pytest.param(Explicit(1.0, 1.0), marks=LONG)])
     def test_strong_decay_is_folded(self, step, digits):
         same(*both(Learner(onkel.RBF(2.0), onkel.Hinge(), step, Budget(400, "smallest")), *digits))
 
+    @long
     def test_weights(self, digits):
         X, y = digits
         same(*both(case("labels"), X, y, np.random.default_rng(1).integers(0, 3, len(X)).astype(float)))
 
+    @long
     def test_points_far_from_the_origin(self, digits):
         X, y = digits
         same(*both(case("hinge-silk"), X + np.float32(30.0), y), close=1e-4)
@@ -135,11 +149,13 @@ class TestSame:
     def test_equal_magnitudes_drop_the_oldest(self, digits):
         same(*both(Learner(onkel.RBF(1.0), onkel.Hinge(), Implicit(0.1, 0.0), Budget(400, "smallest")), *digits))
 
+    @long
     def test_scores_of_many_labels_stand_outside_shared_memory(self, digits):
         X, y = digits
         learner = Learner(onkel.RBF(2.0), onkel.Structured(onkel.Labels.flat(300)), Implicit(0.5, 0.01), Budget(400, "smallest"))
         same(*both(learner, X, y * 29))
 
+    @long
     def test_nothing_in_shared_memory(self, digits, monkeypatch):
         monkeypatch.setattr(gpu.Group, "inside", property(lambda self: 0, lambda self, value: None), raising=False)
         same(*both(case("labels"), *digits))
@@ -161,6 +177,7 @@ class TestStates:
             np.testing.assert_allclose(state.coef, whole.coef, rtol=0, atol=1e-5)
             np.testing.assert_array_equal(state.points, whole.points)
 
+    @long
     def test_any_cut_into_blocks_gives_the_same(self, digits):
         X, y = digits
         learner = case("labels")
@@ -180,6 +197,7 @@ class TestStates:
         monkeypatch.setattr(gpu.Group, "learn", lambda self, block, y, weight, share: inner(self, block, y, weight, 1))
         same(first, learner.learn(learner.init(), X, y, backend="gpu"))
 
+    @long
     def test_a_grid_of_learners_is_each_of_them(self, digits):
         X, y = digits
         grid = [

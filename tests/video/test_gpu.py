@@ -1,4 +1,4 @@
-"""The GPU computes what the CPU computes."""
+"""The GPU computes what the CPU computes; without a card, its code runs on the CPU (cuda_on_cpu.py)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ import pytest
 
 from onkel.video import BackgroundSubtractor
 
+from ..cuda_on_cpu import card
 from .scenes import film
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _device():
-    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
-    try:
-        cupy.cuda.runtime.getDeviceCount()
-    except Exception as error:
-        pytest.skip(f"no CUDA device: {error}")
+    with card():
+        yield
 
 
 @pytest.mark.parametrize("rule", ["silk", "norma", "fold"])
@@ -31,6 +29,40 @@ def test_masks_and_scores_equal_the_cpu(rule, kind):
     close = np.abs(cpu.scores - gpu.scores) < 2e-3  # coefficients of 12 bits: now and then another one is the smallest
     assert close.mean() > (0.999 if rule == "fold" else 0.99)
     assert np.mean(np.any(cpu.getBackgroundImage() != gpu.getBackgroundImage(), axis=-1)) < 0.02
+
+
+@pytest.mark.parametrize("settings", [{}, {"threshold": 0.5, "light": False, "median": False}])
+def test_what_is_kept_for_the_whole_picture_moves_alike(settings):
+    """The threshold, and what a change of light or a spoiled frame leaves behind; also when frozen, saved and loaded meanwhile."""
+    rng = np.random.default_rng(0)
+    cpu = [BackgroundSubtractor(threads=1, **settings) for _ in range(2)]
+    gpu = BackgroundSubtractor(backend="gpu", cameras=2, **settings)
+    ends, before = 0, [0, 0]
+    for t, ((one, _), (other, _)) in enumerate(zip(film("switch", 200, 150), film("static", 200, 200), strict=True)):
+        if t == 30:
+            other[...] = 255
+        elif t > 30:
+            other[:, :25] = rng.integers(0, 256, (len(other), 25, 3))  # nobody learns this: disturbed until CALM
+        frames = np.stack([np.zeros_like(one) if t == 160 else one, other])
+        rate = {25: 0.0, 35: 0.0, 55: 0.1}.get(t, -1.0)
+        masks = gpu.apply(frames, learningRate=rate)
+        for i, control in enumerate(gpu._models[0].control.get()):
+            assert np.mean(cpu[i].apply(frames[i], learningRate=rate) != masks[i]) <= 1e-3
+            fold = cpu[i]._models[0]
+            assert control[0] == pytest.approx(fold.theta, rel=1e-4)
+            assert control[2] == pytest.approx(fold.usual, abs=3)
+            assert control[[1, 3]].tolist() == [fold.calm_frames, fold.disturbed]
+            ends, before[i] = ends + (fold.disturbed < before[i]), fold.disturbed
+        if t in (32, 162):
+            gpu = BackgroundSubtractor._from_file(*gpu._to_file())
+    assert ends >= 2
+
+
+def test_a_frame_much_wider_than_high():
+    cpu, gpu = BackgroundSubtractor(threads=1), BackgroundSubtractor(backend="gpu")
+    for t, (frame, _) in enumerate(film("static", 8, 2)):
+        frame = (np.tile(frame, (1, 12, 1)) * (1.0 if t < 5 else 0.7)).astype(np.uint8)
+        assert np.array_equal(cpu.apply(frame), gpu.apply(frame))
 
 
 def test_grey_frames():
@@ -59,9 +91,10 @@ def test_freezing_saving_and_cameras(rule):
         assert np.array_equal(gpu.apply(frame), again.apply(frame))
 
 
-def test_streaming_gives_the_same_masks():
+@pytest.mark.parametrize("rule", ["silk", "fold"])
+def test_streaming_gives_the_same_masks(rule):
     frames = [frame for frame, _ in film("static", 50, 20)]
-    one, many = BackgroundSubtractor("silk", backend="gpu"), BackgroundSubtractor("silk", backend="gpu")
+    one, many = BackgroundSubtractor(rule, backend="gpu"), BackgroundSubtractor(rule, backend="gpu")
     expected = [one.apply(frame) for frame in frames]
     for mask, right in zip(many.stream(frames), expected, strict=True):
         assert np.array_equal(mask, right)
