@@ -18,12 +18,13 @@ import numpy as np
 from onkel.interrupt import Interrupt
 from onkel.persist import load, save
 
-from .frames import FRESH, Frame, InputError, read, say, shown
-from .output import Boxes, BoxFile, Film, Masks, OutputError
+from .frames import FRESH, Frame, InputError, read, runs_by_itself, say, shown
+from .output import FILMS, Boxes, BoxFile, Film, Masks, OutputError
 from .settings import RULES
 from .subtractor import BackgroundSubtractor
 
 DONE = object()
+LARGEST = 8192  # pixels of a side for --resize
 MODEL = ("rule", "budget", "sigma", "threshold", "backend")  # what a resumed model brings along
 
 
@@ -33,8 +34,8 @@ class Ahead:
     A file waits until there is room. A live source does not: when computing falls behind, the oldest frame waiting is left out.
     """
 
-    def __init__(self, frames: Iterable[Frame], depth: int = 8):
-        self.frames, self.queue, self.stop = frames, queue.Queue(depth), threading.Event()
+    def __init__(self, frames: Iterable[Frame], stop: threading.Event, depth: int = 8):
+        self.frames, self.queue, self.stop = frames, queue.Queue(depth), stop
         self.left_out = 0
         self.thread = threading.Thread(target=self._run, daemon=True, name="onkel-read")
         self.thread.start()
@@ -122,8 +123,8 @@ class Progress:
     def end(self) -> None:
         seconds = max(1e-9, time.monotonic() - self.begin)
         if self.count and not self.quiet:
-            start = FRESH if self.live else ""
-            print(f"{start}{self.count} frames in {seconds:.1f} s, {self.count / seconds:.1f} fps", file=sys.stderr)
+            start, frames = FRESH if self.live else "", f"{self.count} frame{'s' * (self.count > 1)}"
+            print(f"{start}{frames} in {seconds:.1f} s, {self.count / seconds:.1f} fps", file=sys.stderr)
 
 
 def rectangle(text: str) -> tuple[int, int, int, int]:
@@ -141,17 +142,18 @@ def size(text: str) -> tuple[int, int]:
         w, h = (int(v) for v in text.lower().split("x"))
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r}: give WIDTHxHEIGHT, such as 640x480") from error
-    if w < 1 or h < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: width and height from 1")
+    if not (1 <= w <= LARGEST and 1 <= h <= LARGEST):
+        raise argparse.ArgumentTypeError(f"{text!r}: width and height from 1 to {LARGEST}")
     return w, h
 
 
 def selected(frames: Iterable[Frame], args: argparse.Namespace) -> Iterator[Frame]:
-    """--start, --every, --limit, then --roi (in input pixels), then --resize; frames of another size are told and skipped."""
+    """--start, --every, then --roi (in input pixels), then --resize; frames of another size are told and skipped."""
     import cv2
 
-    first, taken = None, 0
+    first, count = None, 0
     for frame in frames:
+        count = frame.number + 1
         if frame.number < args.start or (frame.number - args.start) % args.every:
             continue
         if first is None:
@@ -169,9 +171,8 @@ def selected(frames: Iterable[Frame], args: argparse.Namespace) -> Iterator[Fram
         if args.resize:
             image = cv2.resize(image, args.resize, interpolation=cv2.INTER_AREA)
         yield frame._replace(image=np.ascontiguousarray(image))
-        taken += 1
-        if args.limit and taken >= args.limit:
-            return
+    if first is None:
+        raise InputError(f"{shown(args.input)}: no frames" + f" from --start {args.start} on, it has {count}" * (count > 0))
 
 
 def add_arguments(p: argparse.ArgumentParser) -> None:
@@ -201,24 +202,60 @@ def run(args: argparse.Namespace) -> int:
         for name, least in (("every", 1), ("start", 0), ("limit", 0), ("retries", 0), ("min_area", 0)):
             if (value := getattr(args, name)) < least:
                 raise InputError(f"--{name.replace('_', '-')} {value}: a whole number from {least} on")
-        if args.save and not os.access(folder := Path(args.save).absolute().parent, os.W_OK):
-            raise InputError(f"--save {args.save}: {folder} is no folder that can be written to")
+        check_outputs(args)
         return process(args)
     except (InputError, OutputError, ValueError, RuntimeError, OSError) as error:
         say(str(error))
         return 1
 
 
+def check_outputs(args: argparse.Namespace) -> None:
+    """What cannot go well is told before the work, and nothing that is still needed is overwritten."""
+    taken = {Path(value).resolve(): what for what, value in (("the input", args.input), ("--resume", args.resume)) if value}
+    for name in ("out", "masks", "boxes", "save"):
+        if not (given := getattr(args, name)):
+            continue
+        path, option = Path(given).resolve(), f"--{name} {given}"
+        if path in taken and not (name == "save" and taken[path] == "--resume"):
+            raise InputError(f"{option}: that is {taken[path]}; give another name")
+        taken[path] = f"--{name}"
+        if name == "out" and path.suffix.lower() not in FILMS:
+            raise InputError(f"{option}: give a name that ends in {', '.join(FILMS)}")
+        if name != "masks" and path.is_dir():
+            raise InputError(f"{option}: that is a folder; give the name of a file")
+        if name != "masks" and not os.access(path.parent, os.W_OK):
+            raise InputError(f"{option}: {path.parent} is no folder that can be written to")
+
+
 def subtractor_for(args: argparse.Namespace) -> BackgroundSubtractor:
-    given = {name: value for name in MODEL if (value := getattr(args, name)) is not None}
+    given = {name: value for name in (*MODEL, "threads") if (value := getattr(args, name)) is not None}
     if not args.resume:
-        return BackgroundSubtractor(**given, threads=args.threads)
+        return BackgroundSubtractor(**given)
     if given:
         raise InputError(f"{', '.join(f'--{name}' for name in given)}: a resumed model keeps its settings; leave it out")
-    model = load(args.resume)
+    try:
+        model = load(args.resume)
+    except OSError as error:
+        raise InputError(f"--resume {args.resume}: {error.strerror}") from error
     if not isinstance(model, BackgroundSubtractor):
-        raise InputError(f"{args.resume}: holds a {type(model).__name__}, not a video model")
+        raise InputError(f"--resume {args.resume}: holds another kind of model; onkel video goes on with what its --save wrote")
     return model
+
+
+def warm_up(subtractor: BackgroundSubtractor) -> None:
+    """Compile, or load what was compiled, on a model of its own: a camera would not wait for it."""
+    other = BackgroundSubtractor(subtractor.settings.rule, backend=subtractor.backend, threads=subtractor.threads)
+    for _ in range(2):
+        other.apply(np.zeros((8, 8, 3), np.uint8))
+
+
+def check_size(args: argparse.Namespace, subtractor: BackgroundSubtractor, frame: Frame) -> None:
+    (height, width), (h, w) = subtractor.getBackgroundImage().shape[:2], frame.image.shape[:2]
+    if (height, width) != (h, w):
+        raise InputError(
+            f"--resume {args.resume}: its model is for frames of {width}x{height}, these are {w}x{h}; "
+            f"give --resize {width}x{height} or the --roi of that time, or leave out --resume"
+        )
 
 
 class Outputs:
@@ -258,22 +295,29 @@ class Outputs:
 
 def process(args: argparse.Namespace) -> int:
     """The pipeline; whatever happens, everything written so far is closed properly and --save is honoured."""
-    subtractor = subtractor_for(args)
-    ahead = Ahead(selected(read(args.input, args.retries), args))
-    frames, progress = iter(ahead), Progress(args.quiet)
+    subtractor, progress = subtractor_for(args), Progress(args.quiet)
+    if runs_by_itself(args.input):
+        warm_up(subtractor)
+    stop = threading.Event()
+    ahead = Ahead(selected(read(args.input, args.retries, stop.wait), args), stop)
+    frames = iter(ahead)
     outputs: Outputs | None = None
     problems: list[Exception] = []
     with Interrupt() as interrupt:
         try:
             while interrupt.signal is None and (frame := interrupt.waiting(lambda: next(frames, None))) is not None:
+                if args.resume and outputs is None:
+                    check_size(args, subtractor, frame)
                 mask = subtractor.apply(frame.image)
                 outputs = outputs or Outputs(args)  # not before there is something to write: older files stay
                 outputs.put(frame, mask, subtractor)
                 progress.tick(frame.number, float(np.count_nonzero(mask)) / mask.size)
+                if progress.count == args.limit:
+                    break
         except (InputError, OutputError, ValueError) as error:
             problems.append(error)
         finally:
-            ahead.stop.set()
+            stop.set()
             if interrupt.signal is not None:
                 say("interrupted; finishing the files")
             problems += outputs.close() if outputs else []
@@ -283,9 +327,6 @@ def process(args: argparse.Namespace) -> int:
         say(f"{ahead.left_out} frames came faster than they could be computed and were left out")
     for text in dict.fromkeys(map(str, problems)):
         say(text)
-    if not progress.count and not problems and interrupt.signal is None:
-        say(f"{shown(args.input)}: no frames (check --start and --every)")
-        return 1
     return 1 if problems else 0 if interrupt.signal is None else 128 + interrupt.signal
 
 

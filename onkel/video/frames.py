@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 LIVE = ("rtsp://", "rtsps://", "rtmp://", "http://", "https://", "tcp://", "udp://", "srt://")
+CAMERA = re.compile(r"(?:/dev/video)?([0-9]+)")
 FRESH = "\r\x1b[2K"  # on a terminal: over the line of progress
 PATIENCE = 10.0  # seconds without a sign of life from the network
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
@@ -42,8 +43,8 @@ def say(text: str) -> None:
 def read(source: str, retries: int = 10, wait: Callable[[float], Any] = time.sleep) -> Iterator[Frame]:
     """All frames of `source`. A live source that breaks is opened again, waiting 1, 2, 4 ... 30 seconds in between;
     after `retries` attempts in a row without a frame it is given up. A file behind an address is read once, and an address
-    that answers from the start that there is no such video is asked once."""
-    if camera := re.fullmatch(r"(?:/dev/video)?([0-9]+)", source):
+    that answers from the start that there is no such video is asked once. `wait` says with True that nobody wants more frames."""
+    if camera := CAMERA.fullmatch(source):
         index = int(camera[1])
         yield from _live(lambda: webcam(index), f"camera {index}", retries, wait)
     elif source.lower().startswith(LIVE):
@@ -55,6 +56,11 @@ def read(source: str, retries: int = 10, wait: Callable[[float], Any] = time.sle
     else:
         addresses = ", ".join(LIVE[:4])
         raise InputError(f"{shown(source)}: no such file or folder, and not a camera number or an address ({addresses} ...)")
+
+
+def runs_by_itself(source: str) -> bool:
+    """Will frames come whether we are ready or not?"""
+    return bool(CAMERA.fullmatch(source)) or source.lower().startswith(LIVE)
 
 
 def shown(source: str) -> str:
@@ -91,7 +97,8 @@ def _live(connect: Callable[[], Iterator[Frame]], name: str, retries: int, wait:
             raise InputError(f"{name}: gave up{tried} ({reason}); check the address, the network and the camera")
         pause = min(30.0, 2.0 ** (failures - 1))
         say(f"{name}: {reason}; attempt {failures} of {retries} in {pause:g} s")
-        wait(pause)
+        if wait(pause):
+            return
 
 
 def folder(path: Path) -> Iterator[Frame]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from fractions import Fraction
@@ -16,11 +17,18 @@ from .frames import Frame
 
 TICK = Fraction(1, 90000)  # seconds, the clock of the film
 HEADINGS = ("frame", "seconds", "id", "x", "y", "width", "height", "area")
+HEADER = ",".join(HEADINGS).encode()
+FILMS = (".mp4", ".m4v", ".mov", ".mkv")  # what holds H.264 with a time for each frame
+WIDEST = 8192  # pixels: the largest picture of H.264's levels
 LONGEST = 2.0  # seconds that one frame is shown: an outage does not stop the film
 
 
 class OutputError(Exception):
     """Something cannot be written; what was written before stays."""
+
+
+def cause(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error)
 
 
 def heat(scores: np.ndarray) -> np.ndarray:
@@ -73,12 +81,12 @@ class Film:
         except ImportError as error:
             raise OutputError("--out needs PyAV: pip install av") from error
         self.path, self.av = path, av
-        pieces = {"movflags": "hybrid_fragmented"} if path.lower().endswith((".mp4", ".m4v", ".mov")) else {}
+        pieces = {"movflags": "hybrid_fragmented"} if not path.lower().endswith(".mkv") else {}
         try:
             open(path, "wb").close()  # PyAV would find out only at the first packet
             self.container = av.open(path, "w", options=pieces)
         except (av.FFmpegError, OSError, ValueError) as error:
-            raise OutputError(f"{path}: cannot be written ({error})") from error
+            raise OutputError(f"{path}: cannot be written ({cause(error)})") from error
         self.stream: Any = None
         self.broken = False
         self.shown = self.seconds = 0.0  # time in the film, time in the input
@@ -90,14 +98,18 @@ class Film:
         contours, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
         cv2.drawContours(outlined, contours, -1, (0, 255, 255), 1)
         for number, x, y, w, h, _area in boxes:
-            cv2.rectangle(outlined, (x, y), (x + w, y + h), (0, 0, 255), 1)
+            cv2.rectangle(outlined, (x, y), (x + w - 1, y + h - 1), (0, 0, 255), 1)
             cv2.putText(outlined, str(number), (x, max(10, y - 3)), cv2.FONT_HERSHEY_SIMPLEX, 0.4, (0, 0, 255), 1)
         picture = np.hstack([frame.image, heat(scores), cv2.cvtColor(mask, cv2.COLOR_GRAY2BGR), outlined])
-        picture = cv2.copyMakeBorder(picture, 0, len(picture) % 2, 0, 0, cv2.BORDER_REPLICATE)  # H.264 wants even sides
+        if (shrink := WIDEST / max(picture.shape)) < 1:
+            picture = cv2.resize(picture, None, fx=shrink, fy=shrink, interpolation=cv2.INTER_AREA)
+        odd = [side % 2 for side in picture.shape[:2]]
+        picture = cv2.copyMakeBorder(picture, 0, odd[0], 0, odd[1], cv2.BORDER_REPLICATE)  # H.264 wants even sides
         if self.stream is None:
             self.stream = self.container.add_stream("libx264", rate=25, options={"preset": "veryfast", "crf": "23"})
             self.stream.height, self.stream.width = picture.shape[:2]
             self.stream.pix_fmt = "yuv420p"
+            self.stream.codec_context.thread_count = min(4, os.cpu_count() or 1)  # more would only delay the film
             self.stream.codec_context.gop_size, self.stream.codec_context.max_b_frames = 50, 0
             self.stream.codec_context.time_base = TICK
         else:
@@ -134,7 +146,7 @@ class Masks:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise OutputError(f"{path}: cannot be made a folder ({error})") from error
+            raise OutputError(f"{path}: cannot be made a folder ({cause(error)})") from error
 
     def write(self, number: int, mask: np.ndarray) -> None:
         import cv2
@@ -157,6 +169,8 @@ class BoxFile:
         self.path = Path(path)
         try:
             before = self.path.read_bytes() if append and self.path.exists() else b""
+            if not (before.startswith(HEADER) or HEADER.startswith(before)):
+                raise ValueError("it holds something else than boxes to append to; give another name")
             before = before[: before.rfind(b"\n") + 1]  # a run that was killed may have left half a row
             self.next_id = 1 + max((int(row["id"]) for row in csv.DictReader(before.decode().splitlines())), default=0)
             self.file = self.path.open("r+b" if before else "wb", buffering=0)
@@ -166,7 +180,7 @@ class BoxFile:
             else:
                 self._write([HEADINGS])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise OutputError(f"{path}: cannot be written ({error})") from error
+            raise OutputError(f"{path}: cannot be written ({cause(error)})") from error
 
     def _write(self, rows: Iterable[Iterable[Any]]) -> None:
         text = io.StringIO(newline="")

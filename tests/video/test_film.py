@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import os
 import signal
+import threading
 import time
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -300,6 +301,10 @@ def test_an_endless_stream_is_ended_by_a_signal(number, tmp_path, capsys):
         options = ["--out", str(out), "--masks", str(masks), "--boxes", str(boxes), "--save", str(model), "--quiet"]
         assert main([address, *options]) == 128 + number
     assert "interrupted; finishing the files" in capsys.readouterr().err
+    for thread in threading.enumerate():
+        if thread.name == "onkel-read":
+            thread.join(20)
+            assert not thread.is_alive()  # does not try for ever to open it again
     written = len(list(masks.iterdir()))
     with av.open(str(out)) as container:
         assert sum(1 for _ in container.decode(video=0)) == written
@@ -312,11 +317,11 @@ def test_live_frames_that_come_too_fast_are_left_out_and_those_of_a_file_are_not
         for i in range(100):
             yield frames.Frame(i, 0.0, np.zeros((2, 2, 3), np.uint8), live)
 
-    late = Ahead(shots(live=True), depth=4)
+    late = Ahead(shots(live=True), Event(), depth=4)
     while late.left_out < 96:  # all is read before the first frame is asked for
         time.sleep(0.01)
     assert [frame.number for frame in late] == [96, 97, 98, 99]
-    assert len(list(Ahead(shots(live=False), depth=4))) == 100
+    assert len(list(Ahead(shots(live=False), Event(), depth=4))) == 100
 
 
 @contextmanager
@@ -436,16 +441,137 @@ def test_a_damaged_picture_of_a_film_is_told_and_skipped(tmp_path, capsys):
 def test_a_resumed_model_keeps_its_settings(pictures, tmp_path, capsys):
     model = tmp_path / "model.onkel"
     assert main([str(pictures), "--limit", "2", "--save", str(model), "--quiet"]) == 0
-    assert main([str(pictures), "--resume", str(model), "--sigma", "9", "--quiet"]) == 1
-    assert "--sigma: a resumed model keeps its settings" in capsys.readouterr().err
+    assert main([str(pictures), "--resume", str(model), "--sigma", "9", "--threads", "1", "--quiet"]) == 1
+    assert "--sigma, --threads: a resumed model keeps its settings" in capsys.readouterr().err
+    out = tmp_path / "out.mp4"
+    assert main([str(pictures), "--resume", str(model), "--resize", "40x30", "--out", str(out), "--quiet"]) == 1
+    assert f"frames of {WIDTH}x{HEIGHT}, these are 40x30; give --resize {WIDTH}x{HEIGHT}" in capsys.readouterr().err
+    assert not out.exists()
+    assert main([str(pictures), "--resume", str(out), "--quiet"]) == 1
+    assert capsys.readouterr().err == f"onkel video: --resume {out}: No such file or directory\n"
+
+
+def test_boxes_are_appended_to_boxes_only(pictures, tmp_path, capsys):
+    model, notes = tmp_path / "model.onkel", tmp_path / "notes.csv"
+    assert main([str(pictures), "--limit", "2", "--save", str(model), "--quiet"]) == 0
+    for text in ("my notes", "frame,name\n1,car\n"):
+        notes.write_text(text)
+        assert main([str(pictures), "--resume", str(model), "--boxes", str(notes), "--quiet"]) == 1
+        assert "something else than boxes" in capsys.readouterr().err
+        assert notes.read_text() == text
+
+
+def test_nothing_that_is_still_needed_is_overwritten(clip, pictures, tmp_path, capsys):
+    film, model, whole = tmp_path / "film.mp4", tmp_path / "model.onkel", clip.read_bytes()
+    film.write_bytes(whole)
+    assert main([str(pictures), "--limit", "2", "--save", str(model), "--quiet"]) == 0
+    for options, words in (
+        ([str(film), "--out", str(film)], "that is the input"),
+        ([str(film), "--save", str(film)], "that is the input"),
+        ([str(pictures), "--masks", str(pictures)], "that is the input"),
+        ([str(film), "--resume", str(model), "--boxes", str(model)], "that is --resume"),
+        ([str(film), "--boxes", str(tmp_path / "one.mp4"), "--out", str(tmp_path / "one.mp4")], "that is --out"),
+        ([str(clip), "--out", str(tmp_path / "out.gif")], "a name that ends in .mp4"),
+        ([str(clip), "--save", str(tmp_path)], "that is a folder"),
+    ):
+        assert main([*options, "--quiet"]) == 1
+        assert words in capsys.readouterr().err
+    assert film.read_bytes() == whole
+    assert len(list(pictures.iterdir())) == 30
+    assert not (tmp_path / "out.gif").exists()
+    assert main([str(clip), "--resume", str(model), "--save", str(model), "--quiet"]) == 0
+
+
+def test_a_size_that_no_memory_holds_is_refused(pictures, capsys):
+    with pytest.raises(SystemExit):
+        main([str(pictures), "--resize", "99999x99999"])
+    assert "width and height from 1 to 8192" in capsys.readouterr().err
+
+
+def test_an_object_at_the_edge_is_outlined_on_all_sides(tmp_path):
+    path = tmp_path / "out.mp4"
+    film, mask = output.Film(str(path)), np.zeros((64, 64), np.uint8)
+    mask[20:50, 30:] = 255
+    film.write(frames.Frame(0, 0.0, np.zeros((64, 64, 3), np.uint8)), np.ones((64, 64)), mask, output.Boxes(4).find(mask))
+    film.close()
+    with av.open(str(path)) as container:
+        picture = next(container.decode(video=0)).to_ndarray(format="rgb24")[:, 192:]
+    for column in (30, -1):
+        assert picture[30:40, column, 0].min() > 60  # red, over the outline's yellow
+        assert picture[30:40, column, 1].max() < 60
+
+
+def test_a_start_past_the_end_is_told(pictures, capsys):
+    assert main([str(pictures), "--start", "30", "--quiet"]) == 1
+    assert "no frames from --start 30 on, it has 30" in capsys.readouterr().err
+
+
+def test_a_large_picture_makes_a_film_that_can_be_played(tmp_path):
+    path = tmp_path / "out.mp4"
+    film = output.Film(str(path))
+    shape = (7, 5001)
+    film.write(frames.Frame(0, 0.0, np.zeros((*shape, 3), np.uint8)), np.zeros(shape, np.float32), np.zeros(shape, np.uint8), [])
+    film.close()
+    with av.open(str(path)) as container:
+        assert [(p.width, p.height) for p in container.decode(video=0)] == [(8192, 4)]
+
+
+def test_reading_computing_and_writing_overlap(monkeypatch, pictures, tmp_path):
+    """Writing the first frame waits until the fifth has been read and the third been computed."""
+    read, computed = Event(), Event()
+    reading, applying, writing = frames.unpacked, BackgroundSubtractor.apply, output.Masks.write
+    counts = {"read": 0, "computed": 0}
+
+    def count(what, event, enough):
+        counts[what] += 1
+        if counts[what] == enough:
+            event.set()
+
+    def unpacked(content):
+        count("read", read, 5)
+        return reading(content)
+
+    def apply(self, image):
+        count("computed", computed, 3)
+        return applying(self, image)
+
+    def write(self, number, mask):
+        assert read.wait(20)
+        assert computed.wait(20)
+        writing(self, number, mask)
+
+    monkeypatch.setattr(frames, "unpacked", unpacked)
+    monkeypatch.setattr(BackgroundSubtractor, "apply", apply)
+    monkeypatch.setattr(output.Masks, "write", write)
+    assert main([str(pictures), "--masks", str(tmp_path / "masks"), "--quiet"]) == 0
+    assert len(list((tmp_path / "masks").iterdir())) == 30
+
+
+def test_a_camera_is_asked_when_all_is_compiled(monkeypatch, tmp_path):
+    """And as many frames as --limit says are looked at, however many are left out."""
+    applied, applying = [], BackgroundSubtractor.apply
+
+    def apply(self, image):
+        applied.append(image.shape)
+        return applying(self, image)
+
+    def camera(*_, **__):
+        assert len(applied) >= 2
+        for i, (shot, _) in enumerate(film("static", 200)):
+            yield frames.Frame(i, i / 25, shot, live=True)
+            time.sleep(0.001)
+
+    monkeypatch.setattr(BackgroundSubtractor, "apply", apply)
+    monkeypatch.setattr(frames, "decoded", camera)
+    assert main(["rtsp://camera", "--limit", "5", "--masks", str(tmp_path / "masks"), "--retries", "0", "--quiet"]) == 0
+    assert len(list((tmp_path / "masks").iterdir())) == 5
 
 
 def test_what_cannot_be_written_is_told_at_once_and_older_files_stay(pictures, tmp_path, capsys):
-    film, model = tmp_path / "nosuch" / "out.mp4", tmp_path / "nosuch" / "model.onkel"
-    assert main([str(pictures), "--out", str(film), "--quiet"]) == 1
-    assert "cannot be written" in capsys.readouterr().err
-    assert main([str(pictures), "--save", str(model), "--quiet"]) == 1
-    assert "is no folder" in capsys.readouterr().err
+    model = tmp_path / "nosuch" / "model.onkel"
+    for option in ("--save", "--boxes", "--out"):
+        assert main([str(pictures), option, str(model.with_suffix(".mp4")), "--quiet"]) == 1
+        assert "is no folder" in capsys.readouterr().err
     old = tmp_path / "out.mp4"
     old.write_text("older")
     assert main([str(tmp_path / "nosuch.mp4"), "--out", str(old), "--quiet"]) == 1
