@@ -58,7 +58,7 @@ static ucontext_t maker;
 static std::function<void()> work;
 static int made = 0, me = 0, finished = 0;
 static bool making = false;
-alignas(16) static char dynamic_shared[256 << 10];
+alignas(16) static char dynamic_shared[256 << 10];  // what was asked for, and untouched memory behind it
 #define threadIdx (fibers[me].index)
 
 static void next()
@@ -167,7 +167,7 @@ template <class... A> static int launch(void (*kernel)(A...), const unsigned* si
     for (blockIdx.z = 0; blockIdx.z < gridDim.z; blockIdx.z++)
         for (blockIdx.y = 0; blockIdx.y < gridDim.y; blockIdx.y++)
             for (blockIdx.x = 0; blockIdx.x < gridDim.x; blockIdx.x++) {
-                memset(dynamic_shared, 255, shared);
+                memset(dynamic_shared, 255, shared + 1024);
                 finished = 0;
                 for (int i = blockDim.x; i--;) ready.push_back(i);   // the first last: what it sets up is waited for, or missed
                 if (!_setjmp(home)) next();
@@ -177,6 +177,7 @@ template <class... A> static int launch(void (*kernel)(A...), const unsigned* si
                     made = 0;
                     return blockDim.x - finished;
                 }
+                for (int i = 0; i < 1024; i++) if (dynamic_shared[shared + i] != (char)255) return -1;
             }
     return 0;
 }
@@ -233,6 +234,7 @@ class Function:
         cells = [np.array(value) for value in values]
         pointers = (ctypes.c_void_p * len(cells))(*(cell.ctypes.data for cell in cells))
         stuck = self.run((ctypes.c_uint * 4)(*grid, block[0]), shared_mem, pointers)
+        assert stuck >= 0, f"{self.name} writes beyond its shared memory"
         assert not stuck, f"{stuck} threads of {self.name} wait for ever"
 
 
