@@ -18,7 +18,7 @@ from .frames import Frame
 TICK = Fraction(1, 90000)  # seconds, the clock of the film
 HEADINGS = ("frame", "seconds", "id", "x", "y", "width", "height", "area")
 HEADER = ",".join(HEADINGS).encode()
-FILMS = (".mp4", ".m4v", ".mov", ".mkv")  # what holds H.264 with a time for each frame
+FILMS = (".mp4", ".m4v", ".mov")  # written in pieces, and a full disk is noticed at once
 WIDEST = 8192  # pixels: the largest picture of H.264's levels
 LONGEST = 2.0  # seconds that one frame is shown: an outage does not stop the film
 
@@ -72,7 +72,7 @@ class Boxes:
 class Film:
     """H.264 through PyAV, four panels side by side: input, score, mask, outlined objects, each frame at its own time.
 
-    An .mp4 is written in pieces of fifty frames that can be played whatever happens next, and joined at the end.
+    It is written in pieces of fifty frames that can be played whatever happens next, and joined at the end.
     """
 
     def __init__(self, path: str):
@@ -81,10 +81,9 @@ class Film:
         except ImportError as error:
             raise OutputError("--out needs PyAV: pip install av") from error
         self.path, self.av = path, av
-        pieces = {"movflags": "hybrid_fragmented"} if not path.lower().endswith(".mkv") else {}
         try:
             open(path, "wb").close()  # PyAV would find out only at the first packet
-            self.container = av.open(path, "w", options=pieces)
+            self.container = av.open(path, "w", options={"movflags": "hybrid_fragmented"})
         except (av.FFmpegError, OSError, ValueError) as error:
             raise OutputError(f"{path}: cannot be written ({cause(error)})") from error
         self.stream: Any = None
