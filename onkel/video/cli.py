@@ -40,6 +40,9 @@ def fill(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--sheets", help="write a contact sheet of masks per sequence into this folder")
     group.add_argument("--ablate", action="store_true", help="our default with each part taken out, instead of other methods")
     group.add_argument("--grid", action="store_true", help="AUC of silk and norma over a grid of settings, instead")
+    group.add_argument(
+        "--stress", action="store_true", help="F on noisy, flickering, grey, small ... copies of the sequences, instead"
+    )
     parser.set_defaults(run=run)
 
 
@@ -88,6 +91,9 @@ def evaluate(args: argparse.Namespace) -> int:
             for name, options in judge.pair_grid().items()
             for rule in ("silk", "norma")
         }
+    if args.stress and not (args.ablate or args.grid):
+        contenders = {name: contenders[name] for name in ("onkel", "MOG2", "KNN")}
+    if args.grid or args.stress:
         sequences = [s for s in sequences if any(labels is not None for *_, labels in s.frames())]
     for option, wanted, there in (
         ("--only", args.only, [s.name for s in sequences]),
@@ -101,6 +107,13 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.methods:
         contenders = {name: make for name, make in contenders.items() if name in args.methods.split(",")}
     cv2.setNumThreads(1)
+    if args.stress:
+        from .stress import CHANGES, Stressed, stress_table
+
+        for sequence in sequences:
+            for change in CHANGES:
+                print(stress_table(change, judge.run(Stressed(sequence, change), contenders)), flush=True)
+        return 0
     results = []
     for sequence in sequences:
         every = max(1, sum(1 for _ in sequence.frames()) // 14) if args.sheets else 0
