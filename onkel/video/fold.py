@@ -240,9 +240,9 @@ def settle(frame, raw, out, unrest, previous, reference, turns, lonely, learn, c
         first = claim(turns, ROWS_AT_ONCE)
 
 
-THETA_RANGE = (0.45, 0.67)  # the frame's threshold on f moves in here
+THETA_RANGE = (0.45, 0.75)  # the frame's threshold on f moves in here
 LIGHT_SHARE, LOST_SHARE = 0.1, 0.5  # of all pixels: explained by light, or alarmed at all, that restart fast learning
-SHADES = 3.0  # times as fast as an object, a pixel that is only lighter or darker is learned
+SHADES = 5.6  # times as fast as an object, a pixel that is only lighter or darker is learned
 BOOST = 2.0  # a foreground pixel t frames after a start learns with max(slow, BOOST / t)
 CALM = 150  # frames after which a disturbance is over
 

@@ -63,7 +63,7 @@ class BackgroundSubtractor:
         median: bool | None = None,
         fold: float | None = 0.7,
         move: float = 0.2,
-        slow: float | None = 0.013,
+        slow: float | None = 0.007,
         light: bool = True,
         unrest: float = 40.0,
         nu: float | None = 0.002,

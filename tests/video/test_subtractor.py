@@ -116,8 +116,8 @@ def test_a_stopped_object_is_learned_and_a_left_one_forgotten_slowly():
         subtractor.apply(scene)
     parked = scene.copy()
     parked[20:40, 20:40] = (240, 10, 10)
-    shares = [float((subtractor.apply(parked)[20:40, 20:40] > 0).mean()) for _ in range(120)]
-    assert shares[40] > 0.8
+    shares = [float((subtractor.apply(parked)[20:40, 20:40] > 0).mean()) for _ in range(300)]
+    assert shares[150] > 0.8
     assert shares[-1] == 0.0
 
 
