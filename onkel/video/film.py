@@ -31,7 +31,7 @@ MODEL = ("rule", "budget", "sigma", "threshold", "backend")  # what a resumed mo
 class Ahead:
     """Reads frames in a thread of its own, a few ahead; an exception arrives where the frames would.
 
-    A file waits until there is room. A live source does not: when computing falls behind, the oldest frame waiting is left out.
+    A file waits until there is room. A camera does not: when computing falls behind, the oldest frame waiting is left out.
     """
 
     def __init__(self, frames: Iterable[Frame], stop: threading.Event, depth: int = 8):
@@ -40,13 +40,13 @@ class Ahead:
         self.thread = threading.Thread(target=self._run, daemon=True, name="onkel-read")
         self.thread.start()
 
-    def _put(self, item: Any, live: bool = False) -> None:
+    def _put(self, item: Any, fleeting: bool = False) -> None:
         while not self.stop.is_set():
             try:
-                self.queue.put(item, timeout=0 if live else 0.2)
+                self.queue.put(item, timeout=0 if fleeting else 0.2)
                 return
             except queue.Full:
-                if live:
+                if fleeting:
                     with suppress(queue.Empty):
                         self.queue.get_nowait()
                         self.left_out += 1
@@ -54,7 +54,7 @@ class Ahead:
     def _run(self) -> None:
         try:
             for frame in self.frames:
-                self._put(frame, frame.live)
+                self._put(frame, frame.fleeting)
                 if self.stop.is_set():
                     return
             self._put(DONE)
@@ -151,7 +151,7 @@ def selected(frames: Iterable[Frame], args: argparse.Namespace) -> Iterator[Fram
     """--start, --every, then --roi (in input pixels), then --resize; frames of another size are told and skipped."""
     import cv2
 
-    first, count = None, 0
+    first, other, count = None, None, 0
     for frame in frames:
         count = frame.number + 1
         if frame.number < args.start or (frame.number - args.start) % args.every:
@@ -159,8 +159,8 @@ def selected(frames: Iterable[Frame], args: argparse.Namespace) -> Iterator[Fram
         if first is None:
             first = frame.image.shape
         elif frame.image.shape != first:
-            now = frame.image.shape
-            say(f"frame {frame.number} is {now[1]}x{now[0]}, the first was {first[1]}x{first[0]}: skipped")
+            if other != (other := frame.image.shape):  # told once, should a camera keep it
+                say(f"frame {frame.number} is {other[1]}x{other[0]}, the first was {first[1]}x{first[0]}: skipped, and all like it")
             continue
         image = frame.image
         if args.roi:

@@ -32,7 +32,8 @@ class Frame(NamedTuple):
     number: int  # counted from 0 in the input, before --every
     seconds: float
     image: np.ndarray  # BGR, uint8
-    live: bool = False  # from a source that does not wait: better left out than late
+    live: bool = False  # from a source without end, which is opened again when it breaks
+    fleeting: bool = False  # from one that does not wait: better left out than late
 
 
 def say(text: str) -> None:
@@ -44,10 +45,11 @@ def read(source: str, retries: int = 10, wait: Callable[[float], Any] = time.sle
     """All frames of `source`. A live source that breaks is opened again, waiting 1, 2, 4 ... 30 seconds in between;
     after `retries` attempts in a row without a frame it is given up. A file behind an address is read once, and an address
     that answers from the start that there is no such video is asked once. `wait` says with True that nobody wants more frames."""
+    source = re.sub("^[A-Za-z]+://", lambda scheme: scheme[0].lower(), source)
     if camera := CAMERA.fullmatch(source):
         index = int(camera[1])
         yield from _live(lambda: webcam(index), f"camera {index}", retries, wait)
-    elif source.lower().startswith(LIVE):
+    elif source.startswith(LIVE):
         yield from _live(lambda: decoded(source, remote=True), shown(source), retries, wait)
     elif Path(source).is_dir():
         yield from folder(Path(source))
@@ -82,7 +84,7 @@ def _live(connect: Callable[[], Iterator[Frame]], name: str, retries: int, wait:
                 if failures:
                     say(f"{name}: back after {failures} attempt{'s' * (failures > 1)}")
                 failures = 0
-                yield frame._replace(number=number, seconds=time.monotonic() - begin if frame.live else frame.seconds)
+                yield frame._replace(number=number, seconds=time.monotonic() - begin if frame.fleeting else frame.seconds)
                 number += 1
             if frame is not None and not frame.live:
                 return
@@ -145,7 +147,7 @@ def webcam(index: int) -> Iterator[Frame]:
             ok, image = capture.read()
             if not ok:
                 raise InputError(f"camera {index}: gives no more frames")
-            yield Frame(number, time.monotonic() - begin, image, live=True)
+            yield Frame(number, time.monotonic() - begin, image, live=True, fleeting=True)
             number += 1
     finally:
         capture.release()
@@ -175,7 +177,8 @@ def decoded(source: str, remote: bool = False) -> Iterator[Frame]:
             raise Refused(f"{name}: holds no video")
         stream = container.streams.video[0]
         stream.thread_type = "AUTO"
-        live = remote and not container.duration and container.size <= 0  # what has a length is a file, wherever it lies
+        listed = "hls" in container.format.name  # a list that grows; what else has a length is a file, wherever it lies
+        live = remote and not container.duration and (listed or container.size <= 0)
         fps = float(stream.average_rate or 25)
         number = broken = in_a_row = 0
         packets = container.demux(stream)
@@ -205,14 +208,14 @@ def decoded(source: str, remote: bool = False) -> Iterator[Frame]:
                 else:
                     in_a_row = 0
                     seconds = number / fps if picture.time is None else picture.time
-                    yield Frame(number, seconds, picture.to_ndarray(format="bgr24"), live)
+                    image = np.rot90(picture.to_ndarray(format="bgr24"), picture.rotation // 90 % 4)  # a phone held upright
+                    yield Frame(number, seconds, image, live, live and not listed)
                 number += 1
 
 
 def _options(source: str) -> dict[str, str]:
     """RTSP over TCP, or UDP where a camera has only that; a file behind an address goes on where a connection broke."""
-    scheme = source.lower()
-    return {"rtsp_flags": "prefer_tcp"} if scheme.startswith("rtsp") else {"reconnect": "1"} if scheme.startswith("http") else {}
+    return {"rtsp_flags": "prefer_tcp"} if source.startswith("rtsp") else {"reconnect": "1"} if source.startswith("http") else {}
 
 
 def _cause(error: Exception) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import os
 import signal
+import struct
 import threading
 import time
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 
 import numpy as np
@@ -89,13 +90,15 @@ def test_resumed_is_uninterrupted(pictures, tmp_path):
 
 def test_a_broken_picture_and_another_size_are_told_and_skipped(pictures, tmp_path, capsys):
     (pictures / "in7.png").write_bytes(b"not a picture")
-    cv2.imwrite(str(pictures / "in9.png"), np.zeros((5, 5, 3), np.uint8))
+    for number in (9, 10):
+        cv2.imwrite(str(pictures / f"in{number}.png"), np.zeros((5, 5, 3), np.uint8))
     masks = tmp_path / "masks"
     assert main([str(pictures), "--masks", str(masks), "--quiet"]) == 0
     told = capsys.readouterr().err
     assert "in7.png" in told
     assert "frame 9 is 5x5" in told
-    assert len(list(masks.iterdir())) == 28
+    assert "frame 10" not in told  # once is enough
+    assert len(list(masks.iterdir())) == 27
 
 
 def test_a_cut_picture_is_not_filled_up_with_grey(pictures, tmp_path, capfd):
@@ -163,7 +166,7 @@ def test_a_lost_stream_is_opened_again_with_growing_pauses(monkeypatch, capsys):
         for what in script.pop(0):
             if what == "lost":
                 raise frames.InputError("connection lost")
-            yield frames.Frame(0, 0.0, image, live=True)
+            yield frames.Frame(0, 0.0, image, live=True, fleeting=True)
 
     monkeypatch.setattr(frames, "decoded", connect)
     pauses, got = [], []
@@ -254,13 +257,71 @@ def test_a_camera_over_http_goes_away_and_comes_back(capsys):
     assert "secret" not in told
     assert [frame.number for frame in got] == list(range(len(got)))
     assert len(got) >= 20  # a cut may cost the last picture of a connection
-    assert all(frame.live for frame in got)
+    assert all(frame.live and frame.fleeting for frame in got)
     assert np.abs(got[0].image.astype(float) - shots[0]).mean() < 4
 
 
 def test_a_file_behind_an_address_is_read_once(clip):
     with served(clip.read_bytes(), length=True) as address:
         assert sum(1 for _ in frames.read(address, retries=0)) == 40
+
+
+def test_a_growing_list_of_pieces_is_opened_again_and_waits(tmp_path):
+    """HTTP live streaming: a list without an end, which breaks."""
+    with av.open(str(tmp_path / "list.m3u8"), "w", format="hls", options={"hls_time": "1"}) as container:
+        stream = container.add_stream("libx264", rate=25, options={"g": "25"})
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        for frame, _ in film("static", 75):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="bgr24")))
+        container.mux(stream.encode())
+    growing = (tmp_path / "list.m3u8").read_text().replace("#EXT-X-ENDLIST\n", "")
+    lists = [growing]
+
+    class Files(SimpleHTTPRequestHandler):
+        def __init__(self, *arguments):
+            super().__init__(*arguments, directory=str(tmp_path))
+
+        def do_GET(self):
+            if not self.path.endswith(".m3u8"):
+                super().do_GET()
+            elif not lists:
+                self.send_error(404)
+            else:
+                content = lists.pop(0).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/vnd.apple.mpegurl")
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    got = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Files) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(frames.InputError, match="gave up after 1 attempt "):
+            got.extend(frames.read(f"HTTP://127.0.0.1:{server.server_port}/list.m3u8", retries=1, wait=lambda _: None))
+        server.shutdown()
+    assert len(got) >= 75
+    assert all(frame.live and not frame.fleeting for frame in got)
+
+
+def test_a_film_from_a_phone_held_upright_stands_upright(tmp_path):
+    path = tmp_path / "clip.mp4"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=25, options={"crf": "10"})
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        image = next(film("static"))[0]
+        container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="bgr24")))
+        container.mux(stream.encode())
+    content = path.read_bytes()
+    lying, upright = ((0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000), (0, 0x10000, 0, -0x10000, 0, 0, 0, 0, 0x40000000))
+    begin = content.index(struct.pack(">9i", *lying), content.index(b"tkhd"))
+    path.write_bytes(content[:begin] + struct.pack(">9i", *upright) + content[begin + 36 :])
+    (frame,) = frames.read(str(path))
+    assert frame.image.shape == (WIDTH, HEIGHT, 3)
+    assert np.abs(frame.image.astype(float) - cv2.rotate(image, cv2.ROTATE_90_CLOCKWISE)).mean() < 8
 
 
 def test_a_file_behind_an_address_goes_on_where_the_connection_broke(clip):
@@ -312,16 +373,16 @@ def test_an_endless_stream_is_ended_by_a_signal(number, tmp_path, capsys):
     assert onkel.load(model).getBackgroundImage().shape == (HEIGHT, WIDTH, 3)
 
 
-def test_live_frames_that_come_too_fast_are_left_out_and_those_of_a_file_are_not():
-    def shots(live):
+def test_frames_of_a_camera_that_come_too_fast_are_left_out_and_those_of_a_file_are_not():
+    def shots(fleeting):
         for i in range(100):
-            yield frames.Frame(i, 0.0, np.zeros((2, 2, 3), np.uint8), live)
+            yield frames.Frame(i, 0.0, np.zeros((2, 2, 3), np.uint8), fleeting, fleeting)
 
-    late = Ahead(shots(live=True), Event(), depth=4)
+    late = Ahead(shots(True), Event(), depth=4)
     while late.left_out < 96:  # all is read before the first frame is asked for
         time.sleep(0.01)
     assert [frame.number for frame in late] == [96, 97, 98, 99]
-    assert len(list(Ahead(shots(live=False), Event(), depth=4))) == 100
+    assert len(list(Ahead(shots(False), Event(), depth=4))) == 100
 
 
 @contextmanager
@@ -559,7 +620,7 @@ def test_a_camera_is_asked_when_all_is_compiled(monkeypatch, tmp_path):
     def camera(*_, **__):
         assert len(applied) >= 2
         for i, (shot, _) in enumerate(film("static", 200)):
-            yield frames.Frame(i, i / 25, shot, live=True)
+            yield frames.Frame(i, i / 25, shot, live=True, fleeting=True)
             time.sleep(0.001)
 
     monkeypatch.setattr(BackgroundSubtractor, "apply", apply)
