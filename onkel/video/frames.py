@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -137,7 +138,8 @@ def unpacked(content: bytes) -> np.ndarray:
 def webcam(index: int) -> Iterator[Frame]:
     import cv2
 
-    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_ERROR)  # its warnings say less than we do
+    with suppress(AttributeError):  # from OpenCV 5 on; its warnings say less than we do
+        cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_ERROR)
     capture = cv2.VideoCapture(index)
     try:
         if not capture.isOpened():
@@ -166,7 +168,7 @@ def decoded(source: str, remote: bool = False) -> Iterator[Frame]:
         e = av.error
         final = (ValueError, LookupError, e.HTTPBadRequestError, e.HTTPUnauthorizedError, e.HTTPForbiddenError, e.HTTPNotFoundError)
         hint = "" if remote else "; is it a video, and whole?"
-        if remote and "@" in source and isinstance(error, e.ArgumentError | e.HTTPUnauthorizedError):
+        if remote and "@" in source and (error.errno == errno.EINVAL or isinstance(error, e.HTTPUnauthorizedError)):
             hint = "; in a password write %2F for /, %40 for @, %3A for :"
         elif remote and error.errno == errno.EIO:
             hint = "; is the name of the host right?"
@@ -208,7 +210,8 @@ def decoded(source: str, remote: bool = False) -> Iterator[Frame]:
                 else:
                     in_a_row = 0
                     seconds = number / fps if picture.time is None else picture.time
-                    image = np.rot90(picture.to_ndarray(format="bgr24"), picture.rotation // 90 % 4)  # a phone held upright
+                    turns = getattr(picture, "rotation", 0) // 90 % 4  # a phone held upright; PyAV tells from 14.1 on
+                    image = np.rot90(picture.to_ndarray(format="bgr24"), turns)
                     yield Frame(number, seconds, image, live, live and not listed)
                 number += 1
 
