@@ -180,8 +180,9 @@ class Light:
         self.stack = np.zeros((SAMPLES * SAMPLES, cols), np.float32)
         self.tiles, self.across = np.zeros(cols + 2 * REACH, np.float32), np.zeros((rows + 2 * REACH, cols), np.float32)
         for padded in (self.tiles, self.across):
-            padded[0] = padded[-1] = -np.inf
-            padded[1] = padded[-2] = np.inf
+            padded[0], padded[1], padded[-2], padded[-1] = -np.inf, np.inf, np.inf, -np.inf
+            if len(padded) == 3 + 2 * REACH:  # the middle one of three sees the inner two: they must not be alike
+                padded[-2], padded[-1] = -np.inf, np.inf
         self.alarms, self.explained, self.known = np.zeros((3, rows, cols), np.int64)
 
     def compare(self, frame: np.ndarray, reference: np.ndarray) -> None:
