@@ -134,7 +134,7 @@ WORTH_SHARING = 4_000_000  # products of numbers; fewer are done before another 
 class Workspace:
     """Buffers that serve one block after the other: fresh pages of memory cost as much as the arithmetic on them.
 
-    With more than one thread the rows of a kernel matrix are shared out; no bit of it depends on how many there are.
+    With more than one thread the rows of a kernel matrix are shared out; where tiles compute it, no bit depends on how many.
     """
 
     def __init__(self, dtype: Any, threads: int = 1):
