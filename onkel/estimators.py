@@ -184,7 +184,7 @@ class KernelClassifier(ClassifierMixin, Stream):
                 return
         except (AttributeError, KeyError, TypeError):  # no model yet, the short way is closed, y is new
             pass
-        x = self._row(x)
+        x, y = self._row(x), a_class(y)
         if model is None or y not in model.code or not model.learn_row(x, model.code[y]):
             self._learn_alone(x, Coded([y], np.zeros(1, np.int64)), self._hierarchy()[1])
 
@@ -200,6 +200,18 @@ class KernelClassifier(ClassifierMixin, Stream):
         if model.look is not None and (code := model.look(row)) >= 0:
             return model.classes[code]
         return model.classes[int(model.score(self._alone(x))[0].argmax())]
+
+
+def a_class(y: Any) -> Any:
+    """y, if it can be the name of a class: what never equals itself would be a new class each time."""
+    try:
+        known = hash(y) is not None and bool(y == y)
+    except (TypeError, ValueError):
+        known = False
+    if not known or (isinstance(y, float | np.floating) and not float(y).is_integer()):
+        hint = "KernelRegressor learns numbers" if known else "leave out examples without one"
+        raise ValueError(f"y is {y!r:.80}: the class of an example is a name or a whole number; {hint}")
+    return y
 
 
 class KernelRegressor(RegressorMixin, Stream):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from onkel.blocks import Store, Workspace, evaluate
 from onkel.dense import Array, Rows, finish_rows
-from onkel.kernels import GEOMETRY
+from onkel.kernels import GEOMETRY, Matrix
 from onkel.learner import Learner, Trace, check_threads, checked_weights
 from onkel.losses import Huber, Logistic, Square
 from onkel.products import one_blas_thread
@@ -63,8 +63,9 @@ def learn_many(
     blocks: dict[Any, Store] = {}
     jobs = []
     for learner, state in zip(crew, starts, strict=True):
-        # kernels differ, but what counts for reading is only the model's number type and the kernel's kind
-        key = (state.slots.dtype if state.width else None, state.width, type(learner.kernel).__name__ == "Matrix")
+        # kernels differ, but what counts for reading is only what the model has learned from and the kernel's kind
+        kind = (state.slots.dtype, state.width, type(state.store)) if state.width else None
+        key = kind, isinstance(learner.kernel, Matrix)
         if key not in blocks:
             blocks[key] = learner.read(X, state)
         jobs.append(Job(learner, state, blocks[key], learner.targets(y, len(blocks[key]))))

@@ -103,6 +103,8 @@ class Stream(BaseEstimator):
         if objects is not None:
             return objects
         row = np.asarray(x)
+        if row.dtype.kind in "cmM":
+            raise ValueError(f"x must be one row of real numbers; got {row.dtype}")
         row = np.ascontiguousarray(row, np.float32 if row.dtype in (np.float16, np.float32) else np.float64)
         if row.ndim != 1 or (self._model is not None and self._model.width not in (0, len(row))):
             wanted = "" if self._model is None else f", this model was trained with {self._model.width}"

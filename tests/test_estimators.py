@@ -473,3 +473,21 @@ def test_keeping_the_newest_points(step):
     after, _ = learner.learn(kept, X, model._model._codes(onkel.model.Coded.of(y)))
     assert after.size == 24
     assert np.isfinite(after.coef).all()
+
+
+@pytest.mark.parametrize("y", [float("nan"), np.float32("nan"), float("inf"), 2.5, [1], np.array([1, 2]), pd.NA, pd.NaT])
+def test_learn_one_refuses_what_cannot_be_a_class(y):
+    model = onkel.KernelClassifier(budget=20).partial_fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
+    with pytest.raises(ValueError, match="y is"):
+        model.learn_one(np.zeros(2), y)
+    assert list(model.classes_) == [0, 1]
+    assert model.state_.t == 2
+
+
+@pytest.mark.parametrize("x", [np.array([1 + 9j, 0.0]), np.array([1, 2], "M8[s]"), np.array([1, 2], "m8[s]")])
+def test_learn_one_refuses_what_is_no_real_number(x):
+    model = onkel.KernelClassifier(budget=20).partial_fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
+    with pytest.raises(ValueError, match="real numbers"):
+        model.learn_one(x, 1)
+    with pytest.raises(ValueError, match="real numbers"):
+        model.predict_one(x)

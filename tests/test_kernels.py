@@ -134,6 +134,17 @@ def test_sparse_points_close_to_each_other_keep_their_distance():
         np.testing.assert_array_equal(np.diag(k(sp.csr_matrix(X), sp.csr_matrix(X))), 1.0)
 
 
+def test_sparse_rows_may_name_features_twice_and_in_any_order():
+    X = np.random.default_rng(5).normal(size=(7, 6))
+    rows, columns = np.nonzero(X)
+    columns = columns.reshape(7, 6)[:, ::-1].ravel()
+    halves = np.repeat(X[rows, columns] / 2, 2)
+    twice = sp.csr_matrix((halves, np.repeat(columns, 2), np.arange(0, 85, 12)), shape=(7, 6))
+    assert not twice.has_canonical_format
+    for k in (RBF(2.0), Linear(), Laplacian(3.0)):
+        np.testing.assert_allclose(k(twice), k(X), rtol=1e-12)
+
+
 def test_the_same_point_is_exactly_itself():
     X = np.random.default_rng(0).normal(size=(40, 6)) * 30
     np.testing.assert_allclose(np.diag(RBF(0.5)(X, X.copy())), 1.0, rtol=1e-12)

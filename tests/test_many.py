@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import onkel
 from onkel import many
@@ -87,3 +88,42 @@ def test_an_error_names_the_example_of_the_whole_call():
     learners = [onkel.norma(onkel.RBF(9.0), onkel.Square(), eta=eta, budget=500) for eta in (0.3, 0.4)]
     with pytest.raises(FloatingPointError, match="at example 580 of this call"):
         onkel.learn_many(learners, X, y)
+
+
+def test_more_learners_than_one_can_count_on_two_hands():
+    X, y = stream(600)
+    learners = [onkel.norma(onkel.RBF(5.0 + i), onkel.Logistic(), eta=0.3, lam=0.01, budget=500) for i in range(19)]
+    assert_same(onkel.learn_many(learners, X, y, threads=2), alone(learners, X, y), rtol=0, atol=0)
+
+
+def test_given_states_stay_as_they_were_and_are_never_taken_for_each_other():
+    """States of different streams hold other points, though they were stored at the same times."""
+    X, y = stream(800)
+    learners = [onkel.norma(onkel.RBF(s), onkel.Square(), eta=0.3, lam=0.1, budget=400) for s in (6.0, 8.0)]
+    states = [learner.learn(learner.init(), *stream(450, seed=seed))[0] for seed, learner in enumerate(learners, 1)]
+    before = [(state.t, state.points.copy(), state.coef.copy()) for state in states]
+    together = onkel.learn_many(learners, X, y, states=states, threads=1)
+    for (t, points, coef), state in zip(before, states, strict=True):
+        assert state.t == t
+        np.testing.assert_array_equal(state.points, points)
+        np.testing.assert_array_equal(state.coef, coef)
+    assert_same(together, [learner.learn(state, X, y) for learner, state in zip(learners, states)], rtol=0, atol=0)
+
+
+def test_each_model_keeps_its_own_precision():
+    X, y = stream(300, float)
+    learners = [onkel.silk(onkel.RBF(6.0), onkel.Hinge(), budget=30) for _ in range(2)]
+    states = [learner.learn(learner.init(), X.astype(kind), y)[0] for learner, kind in zip(learners, (np.float32, float))]
+    together = onkel.learn_many(learners, X, y, states=states)
+    assert [state.slots.dtype for state, _ in together] == [np.float32, np.float64]
+    assert_same(together, [learner.learn(state, X, y) for learner, state in zip(learners, states)], rtol=0, atol=0)
+
+
+def test_dense_and_sparse_models_do_not_mix():
+    X, y = stream(40, float)
+    learner = onkel.silk(onkel.RBF(6.0), onkel.Hinge(), budget=3)
+    dense, thin = learner.learn(learner.init(), X, y)[0], learner.learn(learner.init(), sp.csr_matrix(X), y)[0]
+    for given in (X, sp.csr_matrix(X)):
+        for states in ([dense, thin], [thin, dense]):
+            with pytest.raises(ValueError, match="sparse and dense rows do not mix"):
+                onkel.learn_many([learner, learner], given, y, states=states)

@@ -74,6 +74,29 @@ def test_threads_share_the_rows_of_kernel_matrices(monkeypatch, dtype, kernel):
     np.testing.assert_allclose(learner.score(one, X), learner.score(three, X, threads=2), **near)
 
 
+def test_the_offset_counts_in_every_part_of_a_large_batch():
+    X = np.random.default_rng(4).normal(size=(9000, 64))
+    learner = onkel.norma(onkel.RBF(8.0), onkel.Logistic(), eta=0.2, lam=0.01, budget=700, offset=True)
+    state, _ = learner.learn(learner.init(), X[:900], np.where(X[:900, 0] > -1.5, 1.0, -1.0))
+    assert state.store is not None
+    assert abs(state.offset) > 0.1
+    np.testing.assert_allclose(learner.score(state, X), [learner.score(state, x[None])[0] for x in X], rtol=1e-9)
+
+
+def test_a_model_that_grows_out_of_the_loop_goes_on_as_before():
+    X = np.random.default_rng(6).normal(size=(1500, 60))
+    y = np.sign(X[:, 0])
+    learner = onkel.ilk(onkel.RBF(7.0), onkel.Logistic(), eta=0.5, lam=0.001)  # no limit: the loop first, then matrices
+    state, trace = learner.learn(learner.init(), X, y)
+    early, _ = learner.learn(learner.init(), X[:40], y[:40])
+    assert early.store is None
+    assert state.store is not None
+    K = onkel.RBF(7.0)(X)
+    for t in (100, 700, 1499):
+        part, _ = learner.learn(learner.init(), X[:t], y[:t])
+        np.testing.assert_allclose(trace.scores[t], K[t, :t] @ part.coef, rtol=1e-9)
+
+
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True, None, "2"])
 def test_threads_must_be_a_number_of_threads(threads):
     learner = onkel.silk(onkel.RBF(1.0), onkel.Hinge(), budget=8)
