@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+import numbers
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
 
 RULES = ("fold", "silk", "norma")
 
@@ -39,6 +43,19 @@ class Settings(NamedTuple):
         return shrink, shrink * self.C
 
 
+def real(name: str, value: Any, fine: Callable[[float], bool], what: str) -> None:
+    """Refuse what is no number, or not a fine one."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not fine(float(value)):
+        raise ValueError(f"{name}={value!r}: {what}")
+
+
+def whole(name: str, value: Any, most: float, what: str) -> int:
+    """A whole number from 1 to ``most``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= value <= most:
+        raise ValueError(f"{name}={value!r}: {what}, a whole number from 1{f' to {most}' if most < math.inf else ''}")
+    return int(value)
+
+
 def settle_settings(
     rule: str,
     budget: int | None,
@@ -59,28 +76,36 @@ def settle_settings(
     if rule not in RULES:
         raise ValueError(f"rule={rule!r}: choose one of {', '.join(map(repr, RULES))}")
     folding = rule == "fold"
-    budget = (8 if folding else 20) if budget is None else budget
+    budget = (8 if folding else 20) if budget is None else whole("budget", budget, 256, "the colours kept per pixel")
     C = 0.12 if C is None else C
     lam = (0.008 if folding else 0.001) if lam is None else lam
-    if not (isinstance(budget, int) and 1 <= budget <= 256):
-        raise ValueError(f"budget={budget!r}: the colours kept per pixel, a whole number from 1 to 256")
-    for name, value in (("sigma", sigma), ("C", C), ("rho", rho)):
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name}={value!r}: must be a positive finite number")
-    if not 1e-5 <= lam < 1:
-        raise ValueError(
-            f"lam={lam!r}: the forgetting per frame must lie in [1e-5, 1); a background that never forgets "
-            "cannot order its colours by age"
+    for name, value in (("sigma", sigma), ("C", C), ("rho", rho), ("threshold", threshold)):
+        if name != "threshold" or value is not None:
+            real(name, value, lambda v: 0 < v < math.inf, "must be a positive finite number")
+    real(
+        "lam",
+        lam,
+        lambda v: 1e-5 <= v < 1,
+        "the forgetting per frame must lie in [1e-5, 1); a background that never forgets cannot order its colours by age",
+    )
+    if fold is not None:
+        real("fold", fold, lambda v: 0 < v <= 2, "how alike colours must be that become one, in (0, 1]; None keeps them apart")
+    real("move", move, lambda v: 0 <= v <= 1, "how far a colour moves towards the new one must lie in [0, 1]")
+    if slow is not None:
+        real("slow", slow, lambda v: 0 <= v < math.inf, "what an object's pixel learns in a frame must be 0 or more; None is C")
+    real("unrest", unrest, lambda v: 0 <= v < math.inf, "how much false alarms raise a pixel's bar must be 0 or more")
+    if nu is not None:
+        real(
+            "nu", nu, lambda v: 0 < v < 1, "the share of lonely alarms to aim at must lie in (0, 1); None keeps the threshold fixed"
         )
+    for name, value in (("median", median), ("light", light)):
+        if not isinstance(value, bool | np.bool_) and (name != "median" or value is not None):
+            raise ValueError(f"{name}={value!r}: give True or False")
     if not folding and budget * C < 2 * rho:
         raise ValueError(
             f"budget * C = {budget * C:g} is under 2 rho = {2 * rho:g}: f could hardly reach rho, every pixel would "
             f"update in every frame; raise C to {2 * rho / budget:g} or the budget to {math.ceil(2 * rho / C)}"
         )
-    if threshold is not None and not 0 < threshold:
-        raise ValueError(f"threshold={threshold!r}: a pixel is foreground when f < threshold; give a positive number or None")
-    if nu is not None and not 0 < nu < 1:
-        raise ValueError(f"nu={nu!r}: the share of lonely alarms to aim at must lie in (0, 1); None keeps the threshold fixed")
     if not folding and threshold is None:
         threshold = 0.5 * rho
     return Settings(
@@ -89,7 +114,7 @@ def settle_settings(
         float(sigma),
         float(C),
         float(lam),
-        threshold,
+        None if threshold is None else float(threshold),
         float(rho),
         folding if median is None else bool(median),
         2.0 if fold is None else float(fold),

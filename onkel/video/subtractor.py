@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .settings import settle_settings
+from .settings import real, settle_settings, whole
 
 
 class BackgroundSubtractor:
@@ -74,23 +74,22 @@ class BackgroundSubtractor:
         self.settings = settle_settings(rule, budget, sigma, C, lam, threshold, rho, median, fold, move, slow, light, unrest, nu)
         if backend not in ("cpu", "gpu"):
             raise ValueError(f"backend={backend!r}: choose 'cpu' or 'gpu'")
-        if cameras < 1 or (threads is not None and threads < 1):
-            raise ValueError(f"cameras={cameras}, threads={threads}: both must be at least 1")
-        self.backend, self.cameras = backend, cameras
-        self.threads = threads or os.cpu_count() or 1
+        self.backend, self.cameras = backend, whole("cameras", cameras, math.inf, "how many videos in one object")
+        self.threads = os.cpu_count() or 1 if threads is None else whole("threads", threads, 1024, "CPU threads")
         self._models: list[Any] = []
         self._shape: tuple[int, ...] | None = None
         self._dtype: np.dtype | None = None
+        self._scored = False  # whether a frame has come since the start, or since a file was loaded
 
     def apply(self, image: np.ndarray, fgmask: np.ndarray | None = None, learningRate: float = -1) -> np.ndarray:
         """The foreground mask (uint8, 0 or 255) of the next frame, and learn from it.
 
         learningRate < 0: the forgetting set by lam. 0: the model is frozen, nothing in it changes. Between 0 and 1: forget
-        this share. 1: start anew from this frame. A given `fgmask` is filled and returned, and nothing is allocated.
+        this share. 1: start anew from this frame. A given `fgmask` is filled and returned, and no array is made.
         """
-        image = np.asarray(image)
-        if (not 0 <= learningRate <= 1 and learningRate >= 0) or learningRate != learningRate:
-            raise ValueError(f"learningRate={learningRate}: give a number up to 1; negative means automatic, 0 freezes")
+        image = self._checked_frame(image)
+        real("learningRate", learningRate, lambda v: v <= 1, "give a number up to 1; negative means automatic, 0 freezes")
+        out = None if fgmask is None else self._checked_mask(fgmask, image)
         if self._shape is None or learningRate == 1:
             self._start(image)
         elif image.shape != self._shape or image.dtype != self._dtype:
@@ -99,8 +98,7 @@ class BackgroundSubtractor:
                 "resize or convert the frame, or use a new BackgroundSubtractor"
             )
         frames = self._frames(image)
-        out = self._mask if fgmask is None else self._checked(fgmask)
-        direct = fgmask is not None and out.flags.c_contiguous
+        direct = out is not None and out.flags.c_contiguous and not np.may_share_memory(out, image)
         target = (out if direct else self._mask).reshape(self.cameras, *self._mask.shape[-2:])
         forgetting = None if learningRate < 0 or learningRate == 1 else float(learningRate)
         if self.backend == "gpu":
@@ -108,12 +106,16 @@ class BackgroundSubtractor:
         else:
             for model, frame, mask in zip(self._models, frames, target, strict=True):
                 model.apply(frame, mask, learningRate != 0, forgetting)
-        if direct:
-            return out
-        if fgmask is None:
+        self._scored = True
+        if out is None:
             return self._mask.copy()
-        out[...] = self._mask
+        if not direct:
+            out[...] = self._mask
         return out
+
+    def clear(self) -> None:
+        """Forget everything; the next frame is the first."""
+        self._models, self._shape, self._dtype, self._scored = [], None, None, False
 
     def stream(self, frames: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
         """Masks of many frames. On the GPU upload, computing and download overlap; a mask is then valid until two more came."""
@@ -128,7 +130,8 @@ class BackgroundSubtractor:
 
     def getBackgroundImage(self) -> np.ndarray:
         """Each pixel's colour with the largest coefficient, in the shape and type of the frames."""
-        self._need_frames("a background image")
+        if not all(model.frames for model in self._models) or not self._models:
+            raise ValueError("no frame has been learned yet: the background image comes with the first that is")
         if self.backend == "gpu":
             return self._models[0].background().reshape(self._shape)
         return np.stack([m.background() for m in self._models]).reshape(self._shape)
@@ -136,7 +139,8 @@ class BackgroundSubtractor:
     @property
     def scores(self) -> np.ndarray:
         """f of every pixel in the last frame, before learning from it (a copy); low means novel."""
-        self._need_frames("scores")
+        if not self._scored:
+            raise ValueError("no frame has been applied yet, or none since the model was loaded: scores come with the next apply")
         if self.backend == "gpu":
             return self._models[0].scores().reshape(self._mask.shape)
         return np.stack([m.grid.image(m.grid.score_blocks) for m in self._models]).reshape(self._mask.shape)
@@ -155,7 +159,11 @@ class BackgroundSubtractor:
 
     # --- frames in
 
-    def _start(self, image: np.ndarray) -> None:
+    def _checked_frame(self, image: np.ndarray) -> np.ndarray:
+        """A frame that this object could take, whatever came before."""
+        if not isinstance(image, np.ndarray):
+            hint = "the source had no frame" if image is None else "give a NumPy array; a cv2.UMat has get() for that"
+            raise ValueError(f"the frame is a {type(image).__name__}: {hint}")
         shape = image.shape if self.cameras == 1 else image.shape[1:]
         if self.cameras > 1 and (image.ndim < 3 or image.shape[0] != self.cameras):
             raise ValueError(f"the frame is {image.shape}: with cameras={self.cameras} give ({self.cameras}, height, width[, 3])")
@@ -163,6 +171,24 @@ class BackgroundSubtractor:
             raise ValueError(f"the frame is {image.shape}: give (height, width) or (height, width, 3)")
         if image.dtype not in (np.uint8, np.float32):
             raise ValueError(f"the frame's type is {image.dtype}: give uint8 or float32")
+        if image.dtype == np.float32:
+            with np.errstate(over="ignore", invalid="ignore"):
+                unsure = not np.isfinite(image.sum())
+            if unsure and not np.isfinite(image).all():
+                raise ValueError("the frame holds NaN or infinite values: replace them before apply")
+        return image
+
+    def _checked_mask(self, fgmask: np.ndarray, image: np.ndarray) -> np.ndarray:
+        shape = image.shape[: 2 if self.cameras == 1 else 3]
+        if not isinstance(fgmask, np.ndarray) or fgmask.shape != shape or fgmask.dtype != np.uint8:
+            given = f"{fgmask.shape} {fgmask.dtype}" if isinstance(fgmask, np.ndarray) else f"a {type(fgmask).__name__}"
+            raise ValueError(f"fgmask is {given}: it must be an array of {shape} uint8, or None")
+        if not fgmask.flags.writeable:
+            raise ValueError("fgmask is read-only: give an array that can be written, or None")
+        return fgmask
+
+    def _start(self, image: np.ndarray) -> None:
+        shape = image.shape if self.cameras == 1 else image.shape[1:]
         if image.dtype == np.float32 and 0 < image.max() <= 1:
             warnings.warn(
                 f"the frame's values end at {image.max():g}; sigma and the rest are meant for 0 to 255: multiply it by 255",
@@ -187,19 +213,17 @@ class BackgroundSubtractor:
         self._mask = np.zeros(image.shape[: 2 if self.cameras == 1 else 3], np.uint8)
 
     def _frames(self, image: np.ndarray) -> np.ndarray:
-        if image.dtype == np.float32 and not np.isfinite(image.sum()):
-            raise ValueError("the frame holds NaN or infinite values: replace them before apply")
         lead = self._mask.shape if self.cameras > 1 else (1, *self._mask.shape)
         return np.ascontiguousarray(image).reshape(*lead, -1)
 
-    def _checked(self, fgmask: np.ndarray) -> np.ndarray:
-        if fgmask.shape != self._mask.shape or fgmask.dtype != np.uint8:
-            raise ValueError(f"fgmask is {fgmask.shape} {fgmask.dtype}: it must be {self._mask.shape} uint8, or None")
-        return fgmask
+    # --- copies and pickles
 
-    def _need_frames(self, what: str) -> None:
-        if self._shape is None:
-            raise ValueError(f"no frame has been applied yet: {what} come from the first apply on")
+    def __getstate__(self) -> dict[str, Any]:
+        header, arrays = self._to_file()
+        return {"header": header, "arrays": arrays, "threads": self.threads}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(self._from_file(state["header"], state["arrays"], threads=state["threads"]).__dict__)
 
     # --- files: onkel.save and onkel.load write and read these two
 
@@ -222,10 +246,13 @@ class BackgroundSubtractor:
         return header, arrays
 
     @classmethod
-    def _from_file(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], kernels: Any = None) -> BackgroundSubtractor:
+    def _from_file(
+        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], kernels: Any = None, threads: int | None = None
+    ) -> BackgroundSubtractor:
         """The inverse of `_to_file`; parameters, shapes and types are checked, nothing in the file is run."""
         settings = dict(header["settings"])
-        self = cls(**{**settings, "nu": settings["nu"] or None}, backend=header["backend"], cameras=int(header["cameras"]))
+        settings["nu"] = settings["nu"] or None
+        self = cls(**settings, backend=header["backend"], cameras=int(header["cameras"]), threads=threads)
         if header["shape"] is None:
             return self
         shape, budget, held = header["shape"], self.settings.budget, sum(array.nbytes for array in arrays.values())

@@ -12,7 +12,7 @@ cv2 = pytest.importorskip("cv2")
 
 from onkel.video import evaluate  # noqa: E402
 from onkel.video.cli import main  # noqa: E402
-from onkel.video.sequences import OBJECT, OUTSIDE, find_sequences  # noqa: E402
+from onkel.video.sequences import BACKGROUND, OBJECT, OUTSIDE, SHADOW, UNKNOWN, find_sequences  # noqa: E402
 
 from .scenes import film  # noqa: E402
 
@@ -67,6 +67,41 @@ def test_counts_and_curves_by_hand():
     assert result.auc == pytest.approx(pairs / (4 * 8))
     assert result.average_precision == pytest.approx(0.75 * 1.0 + 0.25 * 4 / 6)
     assert evaluate.rates(np.array([6.0, 2.0, 4.0, 88.0])) == pytest.approx((0.75, 0.6, 12 / 18, 2 / 90))
+
+
+class Made:
+    """Twelve frames of 2 x 3 pixels with labels of every kind."""
+
+    name = "made"
+    labels = np.array([[BACKGROUND, SHADOW, OBJECT], [OBJECT, UNKNOWN, OUTSIDE]], np.uint8)
+
+    def frames(self):
+        for n in range(12):
+            yield n, np.zeros((2, 3, 3), np.uint8), self.labels
+
+
+class Fixed:
+    """Says the same of every frame."""
+
+    scores = np.array([[0.9, 0.2, 0.1], [0.7, 0.0, 0.0]])
+
+    def apply(self, frame):
+        return np.where(self.scores < 0.5, 255, 0).astype(np.uint8)
+
+
+def test_shadows_count_as_background_and_the_unknown_not_at_all():
+    (result,) = evaluate.run(Made(), {"fixed": Fixed})
+    np.testing.assert_array_equal(result.plain, 12 * np.array([1, 1, 1, 1]))  # hits, false alarms, misses, rightly quiet
+    np.testing.assert_array_equal(result.late, 2 * (result.filtered / 12))
+    assert result.objects[[int(0.1 * 2048 / 1.5), int(0.7 * 2048 / 1.5)]].tolist() == [12, 12]
+    assert result.ground[[int(0.2 * 2048 / 1.5), int(0.9 * 2048 / 1.5)]].tolist() == [12, 12]
+
+
+def test_recovery_counts_from_the_last_step_of_the_light(monkeypatch):
+    monkeypatch.setattr(evaluate, "EMPTY", {"s": ((10, 14, 19),)})
+    shares = [0.5, 0.5, 0.0, 0.3, 0.2, 0.0, 0.1, 0.05, 0.02, 0.0, 0.0, 0.0, 0.0, 0.0]
+    result = evaluate.Result("s", "m", numbers=list(range(8, 22)), shares=shares)
+    assert result.light() == [(0.3, 3)]
 
 
 needs_data = pytest.mark.skipif(not (DATA / "cdnet_highway").exists(), reason="the labelled sequences are not here (ONKEL_DATA)")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -296,3 +298,125 @@ def test_one_spoiled_frame_does_not_make_it_learn_objects(flash):
         if t > 120:
             found, there = found + (out[mask] > 0).sum(), there + mask.sum()
     assert found > 0.8 * there
+
+
+@pytest.mark.parametrize("rule", ["silk", "norma"])
+def test_the_scale_is_folded_back_before_it_underflows(rule):
+    """After twenty frames of forgetting half the common factor is below 1e-6."""
+    frames = np.random.default_rng(8).integers(90, 110, (70, 1, 1, 3), dtype=np.uint8)
+    subtractor, scores = BackgroundSubtractor(rule, lam=0.5, C=0.9, threads=1), []
+    for frame in frames:
+        subtractor.apply(frame)
+        scores.append(subtractor.scores.item())
+    np.testing.assert_allclose(scores, plain_pixel(frames[:, 0, 0], rule, lam=0.5, C=0.9), atol=1e-3)
+
+
+@pytest.mark.parametrize("rule", ["fold", "silk"])
+def test_copies_and_pickles_go_on_alone(rule):
+    frames = [frame for frame, _ in film("static", 12, 6)]
+    original = BackgroundSubtractor(rule, threads=2)
+    for frame in frames[:8]:
+        original.apply(frame)
+    before = original._to_file()[1]
+    before = {name: array.copy() for name, array in before.items()}
+    twins = [copy.copy(original), copy.deepcopy(original), pickle.loads(pickle.dumps(original))]
+    for twin in twins:
+        assert twin.threads == 2
+        for frame in frames[8:]:
+            last = twin.apply(frame)
+    for name, array in original._to_file()[1].items():
+        np.testing.assert_array_equal(array, before[name])
+    for frame in frames[8:]:
+        mask = original.apply(frame)
+    np.testing.assert_array_equal(mask, last)
+
+
+@pytest.mark.parametrize("rule", ["fold", "silk"])
+def test_what_is_refused_changes_nothing(rule):
+    frame = backdrop().astype(np.float32)
+    broken = frame.copy()
+    broken[3, 4, 1] = np.nan
+    subtractor = BackgroundSubtractor(rule, threads=1)
+    with pytest.raises(ValueError, match="NaN"):
+        subtractor.apply(broken)
+    with pytest.raises(ValueError, match="fgmask"):
+        subtractor.apply(frame, np.zeros((2, 2), np.uint8))
+    with pytest.raises(ValueError, match="no frame"):
+        _ = subtractor.scores
+    with pytest.raises(ValueError, match="no frame"):
+        subtractor.getBackgroundImage()
+    small = np.full((5, 7), 90, np.uint8)
+    subtractor.apply(small)  # neither size nor type was settled
+    kept = {name: array.copy() for name, array in subtractor._to_file()[1].items()}
+    for image, mask in ((small, np.zeros((2, 2), np.uint8)), (np.full((5, 7), np.inf, np.float32), None)):
+        with pytest.raises(ValueError, match=r"fgmask|NaN"):
+            subtractor.apply(image, mask, 1)
+    for name, array in subtractor._to_file()[1].items():
+        np.testing.assert_array_equal(array, kept[name])
+
+
+def test_bad_arguments_are_named():
+    subtractor, frame = BackgroundSubtractor(threads=1), np.full((5, 7), 90, np.uint8)
+    locked = np.zeros((5, 7), np.uint8)
+    locked.flags.writeable = False
+    for image, mask, rate, said in (
+        (None, None, -1, "the frame is a NoneType: the source had no frame"),
+        ([[1, 2]], None, -1, "the frame is a list: give a NumPy array"),
+        (frame, "x", -1, "fgmask is a str"),
+        (frame, locked, -1, "fgmask is read-only"),
+        (frame, None, None, "learningRate=None: give a number up to 1"),
+        (frame, None, "a", "learningRate='a': give a number up to 1"),
+        (frame, None, float("nan"), "learningRate=nan: give a number up to 1"),
+        (frame, None, 1.5, "learningRate=1.5: give a number up to 1"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            subtractor.apply(image, mask, rate)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), -1, float("inf"), "a", True, [1]])
+@pytest.mark.parametrize(
+    "name", ["budget", "sigma", "C", "lam", "threshold", "rho", "fold", "move", "slow", "unrest", "nu", "cameras", "threads"]
+)
+def test_every_parameter_is_checked_by_name(name, bad):
+    with pytest.raises(ValueError, match=f"^{name}="):
+        BackgroundSubtractor(**{name: bad})
+
+
+@pytest.mark.parametrize("name", ["median", "light"])
+def test_yes_or_no(name):
+    with pytest.raises(ValueError, match=f"{name}='a': give True or False"):
+        BackgroundSubtractor(**{name: "a"})
+
+
+def test_a_mask_in_the_place_of_the_frame():
+    separate, within = BackgroundSubtractor(threads=1), BackgroundSubtractor(threads=1)
+    for frame, _ in film("static", 12, 4):
+        grey = frame[..., 1].copy()
+        expected = separate.apply(grey)
+        np.testing.assert_array_equal(within.apply(grey, grey), expected)
+    for name, array in separate._to_file()[1].items():
+        np.testing.assert_array_equal(within._to_file()[1][name], array)
+
+
+def test_clear_and_scores_of_a_loaded_model():
+    subtractor = BackgroundSubtractor(threads=1)
+    for frame, _ in film("static", 3):
+        subtractor.apply(frame)
+    loaded = BackgroundSubtractor._from_file(*subtractor._to_file())
+    with pytest.raises(ValueError, match="none since the model was loaded"):
+        _ = loaded.scores
+    np.testing.assert_array_equal(loaded.getBackgroundImage(), subtractor.getBackgroundImage())
+    subtractor.clear()
+    assert not subtractor.apply(np.zeros((4, 4), np.uint8)).any()
+
+
+def test_any_negative_rate_is_automatic_and_every_camera_has_its_background():
+    clips = [[frame for frame, _ in film("static", 8, 4, seed=seed)] for seed in (1, 2)]
+    clips[1] = [255 - frame for frame in clips[1]]
+    both, usual = BackgroundSubtractor(cameras=2, threads=1), [BackgroundSubtractor(threads=1) for _ in clips]
+    for frames in zip(*clips, strict=True):
+        masks = both.apply(np.stack(frames), learningRate=-5)
+        for mask, frame, alone in zip(masks, frames, usual, strict=True):
+            np.testing.assert_array_equal(mask, alone.apply(frame))
+    for image, alone in zip(both.getBackgroundImage(), usual, strict=True):
+        np.testing.assert_array_equal(image, alone.getBackgroundImage())
