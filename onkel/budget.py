@@ -384,12 +384,13 @@ def drop_oldest(kappa, K, r, kxx, rule, num, slots, born, gram, m, base):
 @compiled(melt=True)
 def insert(kappa, K, r, kxx, rule, num, slots, keys, born, gram, m, base):
     """Make room for the new term, whose coefficients wait in num, and store it; returns its slot, or NOT_STORED."""
-    a, u = place(A, m), place(DA, m)
+    a, u, scale = place(A, m), place(DA, m), num[SCALE]
     size = 0.0
     for z in range(m):
-        num[a + z] /= num[SCALE]
-        num[u + z] = (num[u + z] - num[R] * num[a + z]) / num[P] if base > m else 0.0
+        num[a + z] /= scale
         size = max(size, abs(num[a + z]))
+    for z in range(base - m):
+        num[u + z] = (num[u + z] - num[R] * num[a + z]) / num[P]
     n, drop = int(num[N]), int(rule[DROP])
     if drop == OLDEST:
         if n >= rule[BUDGET]:
@@ -415,11 +416,13 @@ def insert(kappa, K, r, kxx, rule, num, slots, keys, born, gram, m, base):
             repair(kappa, slot, slot, 0.0, float(own), K, r, kxx, num, slots, gram, m)
         if slot < 0:
             return NOT_STORED
+    size = 0.0
     for z in range(m):
+        size = max(size, abs(num[a + z]))
         slots[z, slot] = num[a + z]
         if base > m:
             slots[m + z, slot] = num[u + z]
-    slots[base + MAG, slot] = magnitude(slots, m, slot)
+    slots[base + MAG, slot] = size
     slots[base + KXX, slot] = kxx
     born[slot] = int(num[T])
     num[USED] = max(num[USED], slot + 1.0)
