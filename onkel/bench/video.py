@@ -118,9 +118,9 @@ def show(subtractors: list[Any], pool: ThreadPoolExecutor, frames: Any, count: i
 
 
 def thread_rows(title: str, results: Results) -> list[Row]:
-    one, two = results[ONE].best, results[TWO].best
-    limit = 2.0 * one / results[SIDE_BY_SIDE].best
+    one, two, limit = (results[name].best for name in (ONE, TWO, SIDE_BY_SIDE))
+    path = f"{title}, 2 threads, wall"
     return [
-        Row(f"{title}, 2 threads", ONE, one / two, "x", AT_LEAST, 1.7, two, one),
-        Row(f"{title}, 2 threads", f"2 subtractors {SIDE_BY_SIDE}, {limit:.2f} x one", 100.0 * one / two / limit, "%"),
+        Row(path, ONE, one / two, "x", AT_LEAST, 1.7, two, one),
+        Row(path, f"2 subtractors {SIDE_BY_SIDE}, {2.0 * one / limit:.2f} x one", 50.0 * limit / two, "%"),
     ]
