@@ -142,7 +142,7 @@ def header(result: dict[str, Any]) -> list[str]:
         + ", ".join(f"{name} {version}" for name, version in result["versions"].items()),
         *([f"Limits in the same rounds: {limits}."] if limits else []),
         "Times are CPU time per example, medians of rounds in turn; 'right' is the share predicted right before learning",
-        "(novelty: area under the ROC curve; video: F1), ours / theirs.  Rows with 'wall' are by the clock on the wall, best rounds.",
+        "(novelty: area under the ROC curve; video: F1), ours / theirs. Rows with 'wall' are by the clock, best rounds.",
     ]
 
 
