@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -157,7 +158,8 @@ class Workspace:
         if self._pool is None or name == "inner" or small:
             return evaluate(kernel, X, Z, live, K, name == "inner")
         share = -(-len(X) // (4 * self._threads)) * 4  # whole tiles of four rows
-        first, *others = (slice(i, i + share) for i in range(0, len(X), share))
+        edges = [*range(0, max(share, len(X) - 3), share), len(X)]  # fewer than four rows more go with the last
+        first, *others = (slice(i, j) for i, j in pairwise(edges))
         running = [self._pool.submit(evaluate, kernel, X.take(part), Z, live, K[part]) for part in others]
         evaluate(kernel, X.take(first), Z, live, K[first])
         for part in running:

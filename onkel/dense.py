@@ -55,7 +55,7 @@ def expand(K, i, n, xn, zn, share):
         both = own + zn[j]
         d = both - (K[i, j] + K[i, j])
         K[i, j] = d if d > 0 else 0
-        lost = np.int32(lost + np.int32(d < share * both))
+        lost = np.int32(lost + np.int32(not d >= share * both))  # infinity minus infinity is lost as well
     return lost
 
 

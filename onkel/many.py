@@ -83,8 +83,12 @@ def learn_many(
         done: dict[int, Trace] = {}
         with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
             running = [(part, pool.submit(in_turns, [jobs[i] for i in part], weight)) for part in parts(jobs, workers)]
-            for part, task in running:
-                done.update(zip(part, task.result(), strict=True))
+            try:
+                for part, task in running:
+                    done.update(zip(part, task.result(), strict=True))
+            except BaseException:  # Ctrl-C, or a learner that failed: do not begin with the others
+                pool.shutdown(cancel_futures=True)
+                raise
         traces = [done[i] for i in range(len(jobs))]
     else:
         raise ValueError(f"backend must be 'cpu' or 'gpu'; got {backend!r}")
@@ -92,8 +96,8 @@ def learn_many(
 
 
 def parts(jobs: list[Job], workers: int) -> Iterator[list[int]]:
-    """What one core does in one go: a single learner, or its share of those that keep the same points; the dear ones first, so that
-    no core is left with one of them at the end."""
+    """What one core does in one go: a single learner, or its share of those that keep the same points; the expensive ones first, so
+    that no core is left with one of them at the end."""
     alike: dict[Any, list[int]] = {}
     for i, (learner, state, block, _) in enumerate(jobs):
         shares = hasattr(learner.kernel, "geometry") and state.size == 0 and _stores_all(learner, block, state)

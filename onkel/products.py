@@ -3,7 +3,8 @@
 BLAS copies both matrices into panels before it multiplies, which pays when each panel is used thousands of times.  A block has a
 hundred rows or two.  Here tiles of 4 x 4 products run down the features with everything in registers, straight from the rows
 where they lie; the stored rows are taken in chunks that stay in the second-level cache, and a block with itself only below its
-diagonal.  Each product is summed in the same order wherever it stands, so cutting a stream into blocks differently changes no bit.
+diagonal.  Each product is summed in the same order wherever it stands, so cutting a stream into other blocks, of four rows
+at least, changes no bit.
 ``one_blas_thread`` limits BLAS where it is the better choice.
 """
 

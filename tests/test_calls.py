@@ -24,7 +24,7 @@ def big_endian(x):
 
 
 def strided(x):
-    wide = np.full(2 * len(x), np.nan, x.dtype)
+    wide = np.full(2 * len(x), 7, x.dtype)
     wide[::2] = x
     return wide[::2]
 

@@ -145,6 +145,14 @@ def test_sparse_rows_may_name_features_twice_and_in_any_order():
         np.testing.assert_allclose(k(twice), k(X), rtol=1e-12)
 
 
+@pytest.mark.parametrize(("dtype", "large"), [(np.float32, 1e20), (np.float64, 1e160)])
+def test_lengths_that_overflow_are_no_reason_to_be_alike(dtype, large):
+    X, Z = np.full((4, 20), 2 * large, dtype), np.full((4, 20), large, dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.testing.assert_allclose(RBF(1.0)(X, Z), 0.0, atol=1e-30)
+        np.testing.assert_allclose(RBF(1.0)(X, X.copy()), 1.0)
+
+
 def test_the_same_point_is_exactly_itself():
     X = np.random.default_rng(0).normal(size=(40, 6)) * 30
     np.testing.assert_allclose(np.diag(RBF(0.5)(X, X.copy())), 1.0, rtol=1e-12)

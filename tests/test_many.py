@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -86,8 +88,22 @@ def test_an_error_names_the_example_of_the_whole_call():
     y = y.astype(float)
     y[580] = 1e38
     learners = [onkel.norma(onkel.RBF(9.0), onkel.Square(), eta=eta, budget=500) for eta in (0.3, 0.4)]
-    with pytest.raises(FloatingPointError, match="at example 580 of this call"):
-        onkel.learn_many(learners, X, y)
+    for threads in (1, 2):  # together, and each on its own
+        with pytest.raises(FloatingPointError, match="at example 580 of this call"):
+            onkel.learn_many(learners, X, y, threads=threads)
+
+
+def test_when_one_fails_the_others_are_not_begun(monkeypatch):
+    X, y = stream(300)
+    y = y.astype(float)
+    y[3] = 1e38
+    learners = [onkel.norma(onkel.RBF(9.0), onkel.Square(), eta=0.3, budget=400 + i) for i in range(40)]
+    begun = []
+    in_turns = many.in_turns
+    monkeypatch.setattr(many, "in_turns", lambda *given: (begun.append(1), time.sleep(0.01), in_turns(*given))[-1])
+    with pytest.raises(FloatingPointError, match="at example 3 of this call"):
+        onkel.learn_many(learners, X, y, threads=2)
+    assert len(begun) < 40
 
 
 def test_more_learners_than_one_can_count_on_two_hands():

@@ -97,6 +97,15 @@ def test_a_model_that_grows_out_of_the_loop_goes_on_as_before():
         np.testing.assert_allclose(trace.scores[t], K[t, :t] @ part.coef, rtol=1e-9)
 
 
+@pytest.mark.skipif(not products.WIDE_REGISTERS, reason="without wide registers BLAS computes, whose last digits may differ")
+@pytest.mark.parametrize(("rows", "threads"), [(5, 2), (8, 2), (9, 2), (11, 2), (17, 4), (65, 16)])
+def test_no_part_is_too_small_for_tiles(rows, threads):
+    X = np.random.default_rng(7).normal(size=(1300, 784)).astype(np.float32)
+    learner = onkel.norma(onkel.RBF(28.0), onkel.Logistic(), eta=0.2, lam=0.01, budget=1024)
+    state, _ = learner.learn(learner.init(), X, np.sign(X[:, 0]))
+    np.testing.assert_array_equal(learner.score(state, X[:rows]), learner.score(state, X[:rows], threads=threads))
+
+
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True, None, "2"])
 def test_threads_must_be_a_number_of_threads(threads):
     learner = onkel.silk(onkel.RBF(1.0), onkel.Hinge(), budget=8)

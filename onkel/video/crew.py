@@ -67,6 +67,7 @@ def serve(number: int, jobs: SimpleQueue[tuple[Work, np.ndarray] | None]) -> Non
     while (job := jobs.get()) is not None:
         with suppress(Exception):
             job[0](number, job[1])
+        job = None  # while it waits, it holds on to nobody's frames
 
 
 class Crew:

@@ -262,10 +262,10 @@ class Outputs:
     """The film, the masks and the boxes that were asked for, written in a thread of their own."""
 
     def __init__(self, args: argparse.Namespace):
-        self.film = Film(args.out) if args.out else None
         self.masks = Masks(args.masks) if args.masks else None
         self.box_file = BoxFile(args.boxes, append=bool(args.resume)) if args.boxes else None
         self.boxes = Boxes(args.min_area, self.box_file.next_id if self.box_file else 1)
+        self.film = Film(args.out) if args.out else None  # last: it empties an older one, for which nothing else may fail
         self.writer = Behind(self._write)
 
     def put(self, frame: Frame, mask: np.ndarray, subtractor: BackgroundSubtractor) -> None:
@@ -306,7 +306,7 @@ def process(args: argparse.Namespace) -> int:
     with Interrupt() as interrupt:
         try:
             while interrupt.signal is None and (frame := interrupt.waiting(lambda: next(frames, None))) is not None:
-                if args.resume and outputs is None:
+                if args.resume and outputs is None and subtractor.nbytes:
                     check_size(args, subtractor, frame)
                 mask = subtractor.apply(frame.image)
                 outputs = outputs or Outputs(args)  # not before there is something to write: older files stay
@@ -321,6 +321,7 @@ def process(args: argparse.Namespace) -> int:
             if interrupt.signal is not None:
                 say("interrupted; finishing the files")
             problems += outputs.close() if outputs else []
+            ahead.thread.join(2.0)  # a reader that ends with the process, in the middle of OpenCV, would abort it
             progress.end()
             problems += _saved(subtractor, args.save) if args.save and progress.count else []
     if ahead.left_out:

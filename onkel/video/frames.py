@@ -18,7 +18,6 @@ CAMERA = re.compile(r"(?:/dev/video)?([0-9]+)")
 FRESH = "\r\x1b[2K"  # on a terminal: over the line of progress
 PATIENCE = 10.0  # seconds without a sign of life from the network
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
-ENDS = {b"\xff\xd8": (b"\xff\xda", b"\xff\xd9"), b"\x89P": (b"IDAT", b"IEND")}  # JPEG, PNG: after the last piece comes the end
 
 
 class InputError(Exception):
@@ -123,8 +122,8 @@ def unpacked(content: bytes) -> np.ndarray:
     """The picture (BGR, uint8) in the bytes of a file; one that was cut off is an error, where OpenCV paints its rest grey."""
     import cv2
 
-    begin, end = ENDS.get(content[:2], (b"", b""))
-    if end and content.rfind(end) <= content.rfind(begin):
+    jpeg, png = content.startswith(b"\xff\xd8"), content.startswith(b"\x89PNG")
+    if (jpeg and content.find(b"\xff\xd9", scan(content)) < 0) or (png and content.rfind(b"IEND") <= content.rfind(b"IDAT")):
         raise ValueError("the picture is cut off")
     try:
         image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR) if content else None
@@ -133,6 +132,14 @@ def unpacked(content: bytes) -> np.ndarray:
     if image is None:
         raise ValueError("not a readable picture" if content else "the file is empty")
     return image
+
+
+def scan(jpeg: bytes) -> int:
+    """Where the coded picture begins, behind the headers and the small picture that one of them may hold."""
+    at = 2
+    while jpeg[at : at + 1] == b"\xff" and jpeg[at + 1 : at + 2] != b"\xda" and at + 4 <= len(jpeg):
+        at += 2 + int.from_bytes(jpeg[at + 2 : at + 4], "big")
+    return at
 
 
 def webcam(index: int) -> Iterator[Frame]:
@@ -185,6 +192,7 @@ def decoded(source: str, remote: bool = False) -> Iterator[Frame]:
         number = broken = in_a_row = 0
         packets = container.demux(stream)
         while True:
+            packet = None
             try:
                 packet = next(packets, None)
                 images: Iterable[Any] | None = packet.decode() if packet is not None else None
@@ -198,6 +206,8 @@ def decoded(source: str, remote: bool = False) -> Iterator[Frame]:
                     advice = "; download the file and give its path" if remote else ""
                     raise Refused(f"{name}: reading stopped after frame {number} ({_cause(error)}){advice}") from error
                 images = [None]
+                if packet is None:  # the reading failed, not the decoding, and that ended the generator
+                    packets = container.demux(stream)
             if images is None:
                 if broken > 1:
                     say(f"{name}: {broken} broken pieces in all")

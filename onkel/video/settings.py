@@ -89,7 +89,7 @@ def settle_settings(
         "the forgetting per frame must lie in [1e-5, 1); a background that never forgets cannot order its colours by age",
     )
     if fold is not None:
-        real("fold", fold, lambda v: 0 < v <= 2, "how alike colours must be that become one, in (0, 1]; None keeps them apart")
+        real("fold", fold, lambda v: 0 < v <= 1, "how alike colours must be that become one, in (0, 1]; None keeps them apart")
     real("move", move, lambda v: 0 <= v <= 1, "how far a colour moves towards the new one must lie in [0, 1]")
     if slow is not None:
         real("slow", slow, lambda v: 0 <= v < math.inf, "what an object's pixel learns in a frame must be 0 or more; None is C")
@@ -117,7 +117,7 @@ def settle_settings(
         None if threshold is None else float(threshold),
         float(rho),
         folding if median is None else bool(median),
-        2.0 if fold is None else float(fold),
+        2.0 if fold is None else float(fold),  # nothing is that alike
         float(move),
         float(C if slow is None else slow),
         bool(light),

@@ -223,7 +223,7 @@ class BackgroundSubtractor:
         return {"header": header, "arrays": arrays, "threads": self.threads}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(self._from_file(state["header"], state["arrays"], threads=state["threads"]).__dict__)
+        self.__dict__.update(BackgroundSubtractor._from_file(state["header"], state["arrays"], threads=state["threads"]).__dict__)
 
     # --- files: onkel.save and onkel.load write and read these two
 
@@ -252,6 +252,7 @@ class BackgroundSubtractor:
         """The inverse of `_to_file`; parameters, shapes and types are checked, nothing in the file is run."""
         settings = dict(header["settings"])
         settings["nu"] = settings["nu"] or None
+        settings["fold"] = settings["fold"] if settings["fold"] <= 1 else None
         self = cls(**settings, backend=header["backend"], cameras=int(header["cameras"]), threads=threads)
         if header["shape"] is None:
             return self

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
+import weakref
 
 import numpy as np
 from numba import njit
@@ -58,8 +60,19 @@ def test_the_threads_end_with_their_crew():
     crew = Crew(4)
     helpers = set(threading.enumerate()) - before
     assert len(helpers) == 3
+    visits, owner = np.zeros(500, np.int64), np.zeros(500, np.int64)
+
+    def work_of(crew):  # which keeps the crew, as the work of a model keeps the model
+        return lambda thread, turns: crew and count_visits(visits, owner, thread, turns)
+
+    assert crew.run(work_of(crew), 500) == 500
+    alive = weakref.ref(crew)
     del crew
-    gc.collect()
+    wait = time.monotonic() + 10
+    while alive() is not None and time.monotonic() < wait:
+        time.sleep(0.01)
+        gc.collect()
+    assert alive() is None
     for helper in helpers:
         helper.join(10)
         assert not helper.is_alive()

@@ -6,6 +6,8 @@ import csv
 import os
 import signal
 import struct
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -648,3 +650,81 @@ def test_components_keep_their_numbers():
     second[2:8, 4:10] = second[10:16, 18:24] = second[1:3, 35:38] = 255
     assert [r[0] for r in boxes.find(first)] == [1, 2]
     assert {(r[0], r[1]) for r in boxes.find(second)} == {(1, 4), (2, 18), (3, 35)}
+
+
+def test_only_a_component_itself_has_a_say_in_its_number():
+    mask = np.zeros((24, 24), np.uint8)
+    mask[2:22, 2:22] = 255
+    mask[3:21, 3:21] = 0
+    mask[6:18, 6:18] = 255  # a square in a frame: its bounding box holds only the square, the frame's holds both
+    boxes = output.Boxes(4)
+    assert [row[0] for row in boxes.find(mask)] == [row[0] for row in boxes.find(mask)] == [1, 2]
+
+
+def test_a_whole_picture_with_something_behind_it_is_whole():
+    rng = np.random.default_rng(0)
+    picture = rng.integers(0, 256, (64, 80, 3), dtype=np.uint8)
+    jpeg = cv2.imencode(".jpg", picture)[1].tobytes()
+    small = cv2.imencode(".jpg", picture[:16, :16])[1].tobytes()
+    header = b"\xff\xe1" + (2 + len(small)).to_bytes(2, "big") + small  # a preview in the header ends before the picture begins
+    for _ in range(10):
+        assert frames.unpacked(jpeg + rng.bytes(50_000)).shape == (64, 80, 3)  # a phone's moving picture
+    whole = jpeg[:2] + header + jpeg[2:]
+    assert frames.unpacked(whole).shape == (64, 80, 3)
+    for cut in (whole[: len(whole) // 2], whole[: len(header) + 10], jpeg[:-2]):
+        with pytest.raises(ValueError, match="cut off"):
+            frames.unpacked(cut)
+
+
+def test_reading_goes_on_after_a_bad_piece(clip, monkeypatch):
+    import av
+
+    class Stumbling:
+        """A container whose reading fails once; a generator that has failed gives nothing more."""
+
+        def __init__(self, container):
+            self.container, self.read = container, 0
+
+        def __getattr__(self, name):
+            return getattr(self.container, name)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            self.container.close()
+
+        def demux(self, stream):
+            for packet in self.container.demux(stream):
+                self.read += 1
+                if self.read == 10:
+                    raise av.error.InvalidDataError(1094995529, "a bad piece")
+                yield packet
+
+    whole = len(list(frames.decoded(str(clip))))
+    opened = av.open
+    monkeypatch.setattr(av, "open", lambda *given, **more: Stumbling(opened(*given, **more)))
+    assert len(list(frames.decoded(str(clip)))) >= whole - 2
+
+
+def test_a_limit_ends_the_program_cleanly(tmp_path):
+    """The reader must not be in the middle of a picture when the process ends."""
+    (tmp_path / "in").mkdir()
+    picture = np.random.default_rng(0).integers(0, 256, (720, 1280, 3), dtype=np.uint8)
+    for i in range(16):
+        cv2.imwrite(str(tmp_path / "in" / f"{i}.png"), picture)
+    words = ["video", str(tmp_path / "in"), "--limit", "1", "--quiet", "--masks", str(tmp_path / "m")]
+    ended = subprocess.run([sys.executable, "-m", "onkel.cli", *words], capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_an_older_film_stays_where_another_file_cannot_be_written(pictures, tmp_path, capsys):
+    (tmp_path / "old.mp4").write_bytes(b"old")
+    (tmp_path / "masks").write_bytes(b"a file")
+    assert main([str(pictures), "--out", str(tmp_path / "old.mp4"), "--masks", str(tmp_path / "masks"), "--quiet"]) == 1
+    assert (tmp_path / "old.mp4").read_bytes() == b"old"
+
+
+def test_a_model_that_has_seen_nothing_can_be_resumed(pictures, tmp_path):
+    onkel.save(BackgroundSubtractor(budget=3), tmp_path / "new.onkel")
+    assert main([str(pictures), "--resume", str(tmp_path / "new.onkel"), "--masks", str(tmp_path / "m"), "--quiet"]) == 0

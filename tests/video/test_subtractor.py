@@ -373,7 +373,7 @@ def test_bad_arguments_are_named():
             subtractor.apply(image, mask, rate)
 
 
-@pytest.mark.parametrize("bad", [float("nan"), -1, float("inf"), "a", True, [1]])
+@pytest.mark.parametrize("bad", [float("nan"), -1, float("inf"), "a", True, [1]], ids=repr)
 @pytest.mark.parametrize(
     "name", ["budget", "sigma", "C", "lam", "threshold", "rho", "fold", "move", "slow", "unrest", "nu", "cameras", "threads"]
 )
@@ -408,6 +408,18 @@ def test_clear_and_scores_of_a_loaded_model():
     np.testing.assert_array_equal(loaded.getBackgroundImage(), subtractor.getBackgroundImage())
     subtractor.clear()
     assert not subtractor.apply(np.zeros((4, 4), np.uint8)).any()
+
+
+class Named(BackgroundSubtractor):
+    def __init__(self, name):
+        super().__init__(fold=None, nu=None)
+        self.name = name
+
+
+def test_a_subclass_can_be_copied():
+    twin = copy.deepcopy(Named("door"))
+    assert isinstance(twin, Named)
+    assert twin.settings == Named("door").settings
 
 
 def test_any_negative_rate_is_automatic_and_every_camera_has_its_background():
