@@ -150,9 +150,9 @@ class Workspace:
             flat = self._flat[name] = np.empty(rows * columns, self._dtype)
         return flat[: rows * columns].reshape(rows, columns)
 
-    def evaluate(self, name: str, kernel: Any, X: Store, Z: Store, live: int, columns: int, at: tuple[int, bytes]) -> Array:
+    def evaluate(self, name: str, kernel: Any, X: Store, Z: Store, live: int, columns: int, at: tuple[int, Array]) -> Array:
         """``evaluate`` into the matrix "K", between a block and stored points, or into "inner", within the block.  ``at`` tells
-        where the block begins and which examples are stored, for those who share this work (many.py)."""
+        where the block begins and when the stored points came, for those who share this work (many.py)."""
         K = self.matrix(name, len(X), columns)
         small = K.size * X.width < WORTH_SHARING or not is_direct(kernel) or not isinstance(X, Rows)
         if self._pool is None or name == "inner" or small:

@@ -150,37 +150,33 @@ class Polynomial(_Algebra, _Polynomial):
         return value
 
 
-class Linear(_Algebra, NamedTuple("_Linear", [])):
+class _AsItIs(_Algebra):
+    __slots__ = ()
+
+    @compiled(melt=True)
+    def transform(kernel, q):
+        return q
+
+
+class Linear(_AsItIs, NamedTuple("_Linear", [])):
     """x.x'"""
 
     __slots__ = ()
     geometry = "product"
 
-    @compiled(melt=True)
-    def transform(kernel, q):
-        return q
 
-
-class SquaredDistance(_Algebra, NamedTuple("_SquaredDistance", [])):
+class SquaredDistance(_AsItIs, NamedTuple("_SquaredDistance", [])):
     """|x - x'|^2: no kernel, but what many kernels are made of, kept where several of them look at the same points."""
 
     __slots__ = ()
     geometry = "square"
 
-    @compiled(melt=True)
-    def transform(kernel, q):
-        return q
 
-
-class AbsoluteDistance(_Algebra, NamedTuple("_AbsoluteDistance", [])):
+class AbsoluteDistance(_AsItIs, NamedTuple("_AbsoluteDistance", [])):
     """|x - x'|_1, likewise."""
 
     __slots__ = ()
     geometry = "absolute"
-
-    @compiled(melt=True)
-    def transform(kernel, q):
-        return q
 
 
 GEOMETRY = {"square": SquaredDistance(), "absolute": AbsoluteDistance(), "product": Linear()}

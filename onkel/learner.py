@@ -302,9 +302,8 @@ class Learner:
         rows = block.take(part) if part != slice(0, len(block)) else block
         used, size = int(state.num[at.USED]), len(rows)
         columns = min(state.slots.shape[1], _round_up(used + size))
-        here_and_stored = part.start, state.born[:used].tobytes()
-        K = room.evaluate("K", self.kernel, rows, state.store, used, columns, here_and_stored)
-        inner = room.evaluate("inner", self.kernel, rows, rows, size, size, (part.start, b""))
+        K = room.evaluate("K", self.kernel, rows, state.store, used, columns, (part.start, state.born[:used]))
+        inner = room.evaluate("inner", self.kernel, rows, rows, size, size, (part.start, state.born[:0]))
         source = np.full(state.slots.shape[1], -1, np.int64)
         code = self._loop(_GIVEN, state, K, inner, diagonal(self.kernel, rows), (*here, part.start), source)
         filled = np.flatnonzero(source >= 0)
@@ -367,7 +366,7 @@ class Learner:
             with one_blas_thread():
                 for first in range(0, n, size):
                     part = block.take(slice(first, first + size)) if n > size else block
-                    K = room.evaluate("K", self.kernel, part, state.store, used, used, (first, b""))
+                    K = room.evaluate("K", self.kernel, part, state.store, used, used, (first, state.born[:0]))
                     out[first : first + size] = K @ coef + b
         return out[:, 0] if self._scalar else out
 

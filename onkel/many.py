@@ -131,8 +131,8 @@ class Shared(Workspace):
         super().__init__(dtype)
         self.kept: dict[Any, Array] = {}
 
-    def evaluate(self, name: str, kernel: Any, X: Store, Z: Store, live: int, columns: int, at: tuple[int, bytes]) -> Array:
-        key = name, kernel.geometry, len(X), columns, at
+    def evaluate(self, name: str, kernel: Any, X: Store, Z: Store, live: int, columns: int, at: tuple[int, Array]) -> Array:
+        key = name, kernel.geometry, len(X), columns, at[0], at[1].tobytes()
         if key not in self.kept:
             raw = np.empty((len(X), columns), X.dtype)
             self.kept[key] = evaluate(GEOMETRY[kernel.geometry], X, Z, live, raw, name == "inner")
