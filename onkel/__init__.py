@@ -14,18 +14,18 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "kernels": ("RBF", "Polynomial", "Linear", "Laplacian", "Matern", "kernel"),
-    "losses": ("Hinge", "Square", "Logistic", "EpsilonInsensitive", "Huber", "Novelty"),
-    "structured": ("Softmax", "Structured"),
-    "user_loss": ("loss",),
-    "labels": ("Labels",),
-    "steps": ("InvSqrt", "SqrtDecay", "Explicit", "Implicit", "Adaptive", "Alma"),
-    "budget": ("Budget",),
-    "learner": ("Learner", "Trace"),
-    "state": ("State",),
-    "many": ("learn_many",),
-    "recipes": ("norma", "ilk", "silk", "svmd", "perceptron", "pa", "alma"),
-    "estimators": ("KernelClassifier", "KernelRegressor", "NoveltyDetector"),
+    "core.maths.kernels": ("RBF", "Polynomial", "Linear", "Laplacian", "Matern", "kernel"),
+    "core.maths.losses": ("Hinge", "Square", "Logistic", "EpsilonInsensitive", "Huber", "Novelty"),
+    "core.maths.labelled": ("Softmax", "Structured"),
+    "core.maths.user_loss": ("loss",),
+    "core.maths.labels": ("Labels",),
+    "core.maths.steps": ("InvSqrt", "SqrtDecay", "Explicit", "Implicit", "Adaptive", "Alma"),
+    "core.maths.budget": ("Budget",),
+    "core.learner": ("Learner", "Trace"),
+    "core.state": ("State",),
+    "core.many": ("learn_many",),
+    "core.recipes": ("norma", "ilk", "silk", "svmd", "perceptron", "pa", "alma"),
+    "estimators.base": ("KernelClassifier", "KernelRegressor", "NoveltyDetector"),
     "persist": ("save", "load"),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}

@@ -19,14 +19,14 @@ import onkel
 
 # command: the module whose add_parser(subparsers) mounts it, and the line in the list of commands
 COMMANDS = {
-    "run": ("onkel.running", "learn a CSV, Parquet or NDJSON stream: predict each row, then learn it"),
+    "run": ("onkel.commands.run", "learn a CSV, Parquet or NDJSON stream: predict each row, then learn it"),
     "info": ("onkel.cli", "tell what a model file holds"),
-    "demo": ("onkel.demo", "seven algorithms on a drifting stream: a table and a figure"),
+    "demo": ("onkel.commands.demo", "seven algorithms on a drifting stream: a table and a figure"),
     "reproduce": ("onkel.experiments.cli", "run the experiments of the papers and say, figure by figure, what holds"),
     "data": ("onkel.experiments.cli", "list the data sets: present or not, size, source, licence"),
     "video": ("onkel.video.cli", "find what moves in a video"),
     "bench": ("onkel.bench.cli", "measure onkel and its peers"),
-    "completion": ("onkel.completion", "print a completion script for bash, zsh or fish"),
+    "completion": ("onkel.commands.completion", "print a completion script for bash, zsh or fish"),
 }
 
 EXAMPLES = """
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     try:
         if argv[:1] == ["demo"]:
-            return int(import_module("onkel.demo").main(argv[1:]))
+            return int(import_module("onkel.commands.demo").main(argv[1:]))
         arguments = parser(argv[0] if argv else None).parse_args(argv)
         status = int(arguments.run(arguments) or 0)
         sys.stdout.flush()

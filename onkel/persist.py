@@ -35,23 +35,23 @@ from typing import Any, BinaryIO
 import numpy as np
 
 import onkel
-from onkel.learner import Learner
-from onkel.plain import KINDS, Given, build, describe
-from onkel.state import State
+from onkel.core.learner import Learner
+from onkel.core.state import State
+from onkel.saved.tree import KINDS, Given, build, describe
 
 FORMAT = 1
 HEADER, SEAL = "onkel.json", "onkel.sha256"
 HEADER_LIMIT = 256 * 2**20  # bytes; no header of ours comes near it
-ADAPTERS = (  # the classes that a file may name
-    "estimators.KernelClassifier",
-    "estimators.KernelRegressor",
-    "estimators.NoveltyDetector",
-    "prequential.Run",
-    "river.KernelClassifier",
-    "river.KernelRegressor",
-    "river.NoveltyDetector",
-    "video.subtractor.BackgroundSubtractor",
-)
+ADAPTERS = {  # the kinds that a file may name, and where their classes live
+    "estimators.KernelClassifier": "onkel.estimators.base",
+    "estimators.KernelRegressor": "onkel.estimators.base",
+    "estimators.NoveltyDetector": "onkel.estimators.base",
+    "prequential.Run": "onkel.commands.scorecard",
+    "river.KernelClassifier": "onkel.river",
+    "river.KernelRegressor": "onkel.river",
+    "river.NoveltyDetector": "onkel.river",
+    "video.subtractor.BackgroundSubtractor": "onkel.video.subtractor",
+}
 LEARNED = "learner"
 
 
@@ -165,7 +165,7 @@ def _taken_apart(model: Any) -> tuple[str, Any]:
     if isinstance(model, tuple) and len(model) == 2 and isinstance(model[0], Learner) and isinstance(model[1], State):
         return LEARNED, tuple(model)
     kind = _kind(type(model))
-    if kind not in ADAPTERS:
+    if not kind:
         raise TypeError(
             "save takes (learner, state), an estimator, a River model or a video subtractor of onkel; "
             f"got {type(model).__module__}.{type(model).__qualname__}"
@@ -175,7 +175,11 @@ def _taken_apart(model: Any) -> tuple[str, Any]:
 
 
 def _kind(cls: type) -> str:
-    return f"{cls.__module__}.{cls.__qualname__}".removeprefix("onkel.")
+    """The kind under which files know a class of ours, wherever it lives today."""
+    for kind, module in ADAPTERS.items():
+        if (cls.__module__, cls.__qualname__) == (module, kind.rpartition(".")[2]):
+            return kind
+    return ""
 
 
 def _put(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
@@ -214,8 +218,7 @@ def _read(stream: BinaryIO, name: str, given: Given) -> tuple[Any, dict[str, Any
             if not (isinstance(content, tuple) and len(content) == 2 and isinstance(content[0], Learner)):
                 raise BadFile("it holds no learner with its state")
             return content, notes
-        module, _, cls = head["kind"].rpartition(".")
-        adapter = getattr(import_module(f"onkel.{module}"), cls)
+        adapter = getattr(import_module(ADAPTERS[head["kind"]]), head["kind"].rpartition(".")[2])
         return adapter._from_file(content["header"], content["arrays"], given.kernels), notes
 
     return _guarded(step, name)  # type: ignore[no-any-return]

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from river import base
 from river.utils import dataframe
 
-from onkel import estimators
-from onkel.model import Coded
+from onkel.estimators import base as estimators
+from onkel.estimators.model import Coded
 
 
 class _Door(base.Estimator):

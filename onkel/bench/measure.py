@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onkel.compiled import compiled
-from onkel.lanes import WIDTH, load, store
+from onkel.core.machine.compiled import compiled
+from onkel.core.machine.lanes import WIDTH, load, store
 
 from .rows import Row
 

@@ -23,7 +23,7 @@ ONE, TWO, SIDE_BY_SIDE = "1 thread", "2 threads", "side by side"
 
 def scene(width: int, height: int, n: int) -> tuple[Any, Any]:
     """EMPTY frames without and n with moving rectangles, and where those are."""
-    from onkel.video.sequences import rectangles
+    from onkel.video.judge.sequences import rectangles
 
     frames, truth = zip(*rectangles(height, width, EMPTY + n, EMPTY))
     return np.stack(frames), np.stack(truth)

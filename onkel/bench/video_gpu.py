@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from onkel.video import BackgroundSubtractor
-from onkel.video.sequences import rectangles
+from onkel.video.judge.sequences import rectangles
 
 SIZES = {"640x480": (480, 640), "1920x1080": (1080, 1920), "3840x2160": (2160, 3840)}
 

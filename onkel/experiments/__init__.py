@@ -1,6 +1,6 @@
 """The experiments of the papers, one file per figure; `onkel reproduce` runs them.
 
-Each file's docstring says what the paper shows. `figures()` lists them in the order of the report.
+Each file's docstring says what the paper shows. `every_figure()` lists them in the order of the report.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def figure(name: str) -> Experiment:
     """The experiment called `name`."""
     if name not in NAMES:
         raise ValueError(f"no figure is called {name!r}; there are {', '.join(NAMES)}")
-    return import_module(f".{name}", __package__).EXPERIMENT
+    return import_module(f".figures.{name}", __package__).EXPERIMENT
 
 
-def figures() -> list[Experiment]:
+def every_figure() -> list[Experiment]:
     return [figure(name) for name in NAMES]

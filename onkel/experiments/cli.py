@@ -11,7 +11,7 @@ from typing import Any
 
 from onkel import data
 
-from . import NAMES, figure, figures, report, runner
+from . import NAMES, every_figure, figure, report, runner
 from .experiment import Experiment, Setting
 
 
@@ -40,12 +40,12 @@ def add_parser(subparsers: Any) -> None:
 
 def run_reproduce(arguments: argparse.Namespace) -> int:
     if arguments.list:
-        for experiment in figures():
+        for experiment in every_figure():
             needs = ", ".join(experiment.needs) or "no data"
             print(f"{experiment.name:<18} {experiment.paper:<20} {experiment.title}  [{needs}]")
         return 0
     try:
-        chosen = [figure(name) for name in arguments.figure] or figures()
+        chosen = [figure(name) for name in arguments.figure] or every_figure()
     except ValueError as error:
         print(f"onkel reproduce: {error}", file=sys.stderr)
         return 2

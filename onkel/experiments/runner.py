@@ -24,12 +24,8 @@ import numpy as np
 
 from .experiment import Experiment, Numbers, Part, Setting
 
-# What decides the numbers besides an experiment's own file. Adapters, figures and the command line do not.
-CORE = (
-    "compiled lanes calls layout products kernels losses structured user_loss prox labels steps any_loss budget scan "
-    "dense sparse blocks state learner recipes streams data theory"
-).split()
-SHARED = "contenders baselines clips images step_adaptation".split()
+# What decides the numbers besides an experiment's own file; the estimators, files and the command line do not.
+DECIDING = ("core", "video", "experiments/shared", "streams.py", "data.py", "theory.py")
 
 
 def run(
@@ -161,9 +157,8 @@ def fingerprint(experiment: Experiment, part: Part, setting: Setting) -> str:
 @cache
 def core_code() -> str:
     root = Path(__file__).resolve().parents[1]
-    here = Path(__file__).resolve().parent
-    files = [*(root / f"{name}.py" for name in CORE), *(here / f"{name}.py" for name in SHARED)]
-    return hashlib.sha256("".join(code(file) for file in files if file.exists()).encode()).hexdigest()
+    files = [file for name in DECIDING for file in ([root / name] if name.endswith(".py") else sorted((root / name).rglob("*.py")))]
+    return hashlib.sha256("".join(code(file) for file in files).encode()).hexdigest()
 
 
 @cache

@@ -26,7 +26,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    from .film import add_arguments
+    from onkel.video.film.pipeline import add_arguments
 
     parser.description = "Finds moving objects in a video; `eval` measures how well, on sequences with labels."
     parser.add_argument("input", help="a video file, a folder of pictures, a camera number, an rtsp:// or http:// address; or eval")
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if args.dir:
         print(f"onkel video: one input at a time, given {args.input} and {args.dir}", file=sys.stderr)
         return 2
-    from .film import run as film
+    from onkel.video.film.pipeline import run as film
 
     return film(args)
 
@@ -67,8 +67,9 @@ def evaluate(args: argparse.Namespace) -> int:
     """Table, figure and contact sheets over all sequences below a folder."""
     import cv2
 
-    from . import evaluate as judge
-    from .sequences import find_sequences
+    from onkel.video.judge import evaluate as judge
+    from onkel.video.judge.sequences import find_sequences
+
     from .subtractor import BackgroundSubtractor
 
     root = args.dir or args.data or os.environ.get("ONKEL_DATA")
@@ -108,7 +109,7 @@ def evaluate(args: argparse.Namespace) -> int:
         contenders = {name: make for name, make in contenders.items() if name in args.methods.split(",")}
     cv2.setNumThreads(1)
     if args.stress:
-        from .stress import CHANGES, Stressed, stress_table
+        from onkel.video.judge.stress import CHANGES, Stressed, stress_table
 
         for sequence in sequences:
             for change in CHANGES:

@@ -200,12 +200,12 @@ class BackgroundSubtractor:
             settings = settings._replace(sigma=settings.sigma / math.sqrt(3.0))
         model: Any
         if self.backend == "gpu":
-            from .gpu import Gpu as model  # CuPy is imported only when asked for
+            from onkel.video.gpu import Gpu as model  # CuPy is imported only when asked for
 
             self._models = [model(settings, self.cameras, height, width, channels, image.dtype)]
         else:
-            from .cpu import Exact
-            from .fold import Fold
+            from onkel.video.cpu.fold import Fold
+            from onkel.video.cpu.paper import Exact
 
             model = Fold if self.settings.rule == "fold" else Exact
             self._models = [model(settings, height, width, channels, image.dtype, self.threads) for _ in range(self.cameras)]

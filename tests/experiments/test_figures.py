@@ -10,8 +10,10 @@ import pytest
 
 import onkel
 from onkel import plots
-from onkel.experiments import NAMES, contenders, figure, norma_alert_rate, runner
+from onkel.experiments import NAMES, figure, runner
 from onkel.experiments.experiment import Setting
+from onkel.experiments.figures import norma_alert_rate
+from onkel.experiments.shared import contenders
 
 TINY = Setting("tiny")
 
@@ -123,7 +125,8 @@ def test_the_printed_sign_of_the_margin_step_is_found_out(tmp_path, monkeypatch)
 
 def test_a_flat_tree_buys_nothing(numbers, tmp_path, monkeypatch):
     assert check("svmd_fig8", 0, "taxonomy", numbers("svmd_fig8"))
-    monkeypatch.setattr(onkel, "Structured", lambda labels, rho=1.0: onkel.structured.Structured(onkel.Labels.flat(labels.m), rho))
+    structured = onkel.Structured
+    monkeypatch.setattr(onkel, "Structured", lambda labels, rho=1.0: structured(onkel.Labels.flat(labels.m), rho))
     assert not check("svmd_fig8", 0, "taxonomy", numbers_of("svmd_fig8", tmp_path))
 
 

@@ -10,7 +10,7 @@ import weakref
 import numpy as np
 from numba import njit
 
-from onkel.video.crew import Crew, claim, report, tally
+from onkel.video.cpu.crew import Crew, claim, report, tally
 
 
 @njit(nogil=True)

@@ -10,9 +10,9 @@ import pytest
 
 cv2 = pytest.importorskip("cv2")
 
-from onkel.video import evaluate  # noqa: E402
 from onkel.video.cli import main  # noqa: E402
-from onkel.video.sequences import BACKGROUND, OBJECT, OUTSIDE, SHADOW, UNKNOWN, find_sequences  # noqa: E402
+from onkel.video.judge import evaluate  # noqa: E402
+from onkel.video.judge.sequences import BACKGROUND, OBJECT, OUTSIDE, SHADOW, UNKNOWN, find_sequences  # noqa: E402
 
 from .scenes import film  # noqa: E402
 

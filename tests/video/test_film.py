@@ -21,9 +21,11 @@ cv2 = pytest.importorskip("cv2")
 av = pytest.importorskip("av")
 
 import onkel  # noqa: E402
-from onkel.video import BackgroundSubtractor, frames, output  # noqa: E402
+from onkel.video import BackgroundSubtractor  # noqa: E402
 from onkel.video.cli import main  # noqa: E402
-from onkel.video.film import Ahead  # noqa: E402
+from onkel.video.film import frames  # noqa: E402
+from onkel.video.film import outputs as output  # noqa: E402
+from onkel.video.film.pipeline import Ahead  # noqa: E402
 
 from .scenes import HEIGHT, WIDTH, film  # noqa: E402
 

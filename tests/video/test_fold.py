@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onkel.video import BackgroundSubtractor
-from onkel.video.fold import BOOST, CALM
+from onkel.video.cpu.fold import BOOST, CALM
 
 
 class Pixel:

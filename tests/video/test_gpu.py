@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from onkel.video import BackgroundSubtractor
+from tests.gpu.cuda_on_cpu import card
 
-from ..cuda_on_cpu import card
 from .scenes import film
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onkel.video.light import DARKEST, LIGHTEST, REACH, Light
+from onkel.video.cpu.light import DARKEST, LIGHTEST, REACH, Light
 
 
 def medians(a):

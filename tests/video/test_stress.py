@@ -10,8 +10,8 @@ import pytest
 cv2 = pytest.importorskip("cv2")
 
 from onkel.video.cli import main  # noqa: E402
-from onkel.video.sequences import find_sequences  # noqa: E402
-from onkel.video.stress import CHANGES, Stressed  # noqa: E402
+from onkel.video.judge.sequences import find_sequences  # noqa: E402
+from onkel.video.judge.stress import CHANGES, Stressed  # noqa: E402
 
 from .scenes import film  # noqa: E402
 

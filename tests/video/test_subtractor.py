@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from onkel.video import BackgroundSubtractor
-from onkel.video.sequences import rectangles
+from onkel.video.judge.sequences import rectangles
 
 from .scenes import HEIGHT, WIDTH, backdrop, f_score, film
 

@@ -1,0 +1,254 @@
+"""Predict, then learn: an estimator on the rows of a table, with its scaling, its score card, and how far it has come.
+
+What :command:`onkel run` keeps in a file is a :class:`Run`; ``onkel.load`` gives it back, to predict with or to go on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.core.maths.losses import Hinge
+from onkel.estimators.base import KernelClassifier, KernelRegressor, NoveltyDetector
+
+MODELS = ("silk", "ilk", "norma", "svmd", "pa", "perceptron")
+ESTIMATORS = {"classes": KernelClassifier, "reals": KernelRegressor, "novelty": NoveltyDetector}
+WINDOWS = 256  # at most so many points in a curve
+FEW = 20  # whole numbers of at most so many kinds are classes
+
+Floats = NDArray[np.float64]
+
+
+class Scale:
+    """Running mean and spread of each column, gaps left out: a row is scaled by all rows up to itself.
+
+    Sums are taken in the order of the rows around the first value, so that any way of cutting the stream gives the same bits.
+
+    >>> Scale(1).scaled(np.array([[1.0], [3.0], [8.0]])).round(3).T
+    array([[0.   , 1.   , 1.359]])
+    """
+
+    def __init__(self, width: int):
+        self.count, self.first, self.sums, self.squares = np.zeros((4, width))
+
+    def scaled(self, X: Floats, learn: bool = True) -> Floats:
+        if not learn:
+            return self._apply(X, self.count, self.sums, self.squares)
+        seen = ~np.isnan(X)
+        for column in np.flatnonzero((self.count == 0) & seen.any(axis=0)):
+            self.first[column] = X[np.argmax(seen[:, column]), column]
+        moved = np.where(seen, X - self.first, 0.0)
+        sums = np.cumsum(np.concatenate((self.sums[None], moved)), axis=0)[1:]
+        squares = np.cumsum(np.concatenate((self.squares[None], moved * moved)), axis=0)[1:]
+        count = self.count + np.cumsum(seen, axis=0)
+        Z = self._apply(X, count, sums, squares)
+        if len(X):
+            self.count, self.sums, self.squares = count[-1], sums[-1], squares[-1]
+        return Z
+
+    def _apply(self, X: Floats, count: Floats, sums: Floats, squares: Floats) -> Floats:
+        mean = sums / np.maximum(count, 1.0)
+        variance = squares / np.maximum(count, 1.0) - mean * mean
+        flat = variance <= 1e-12 * mean * mean  # a constant column, up to rounding
+        return np.where(flat & ~np.isnan(X), 0.0, (X - self.first - mean) / np.sqrt(np.where(flat, 1.0, variance)))
+
+
+class Tally:
+    """The score card: errors of the model and of the simplest rivals, in total and over windows of the stream.
+
+    columns: error of the model, error of "the same as last time", and for reals the squared error, else 0.
+    """
+
+    def __init__(self) -> None:
+        self.rows, self.width = 0, 100
+        self.total = np.zeros(3)
+        self.curve = np.zeros((WINDOWS, 4))  # rows, and the three columns
+
+    def add(self, errors: Floats) -> None:
+        self.total = np.cumsum(np.concatenate((self.total[None], errors)), axis=0)[-1]
+        while (self.rows + len(errors) - 1) // self.width >= WINDOWS:
+            pairs = self.curve.reshape(WINDOWS // 2, 2, 4).sum(axis=1)
+            self.curve = np.concatenate((pairs, np.zeros_like(pairs)))
+            self.width *= 2
+        window = (self.rows + np.arange(len(errors))) // self.width
+        for column, values in enumerate((np.ones(len(errors)), *errors.T)):
+            self.curve[:, column] += np.bincount(window, values, minlength=WINDOWS)
+        self.rows += len(errors)
+
+    def means(self) -> Floats:
+        return self.total / max(self.rows, 1)
+
+    def windows(self) -> tuple[Floats, Floats]:
+        """Last row of each window, and the mean of each column in it."""
+        used = self.curve[:, 0] > 0
+        counts = self.curve[used, :1]
+        return np.cumsum(counts[:, 0]), self.curve[used, 1:] / counts
+
+
+class Run:
+    """A model on its way through a table.
+
+    ``predict`` takes rows with the columns ``features``; ``model`` is the estimator, which sees them scaled.
+    """
+
+    def __init__(self, model: Any, task: str, features: list[str], target: str | None, scale: bool = True):
+        self.model, self.task, self.features, self.target = model, task, list(features), target
+        self.scale = Scale(len(features)) if scale else None
+        self.tally = Tally()
+        self.last: Any = None  # target of the row before
+        self.frequent: dict[str, int] = {}
+        self.majority_errors = 0
+        self.mean_error = self.mean = 0.0
+        self.source: dict[str, Any] = {}  # which stream, and how many of its rows have been read
+        self.bad = 0
+
+    def learn(self, X: Floats, y: list[Any]) -> Floats:
+        """Predict the rows, then learn them; returns each one's error: 0 or 1 for classes and alerts, |y - f| for reals."""
+        Z = X if self.scale is None else self.scale.scaled(X)
+        if self.task == "novelty":
+            trace = self.model.partial_fit(Z).trace_
+            errors = np.stack((trace.mistake, np.zeros(len(Z)), np.zeros(len(Z))), axis=1)
+        elif self.task == "classes":
+            trace = self.model.partial_fit(Z, np.array(y, dtype=object)).trace_
+            errors = np.stack((trace.mistake, self._same_as_last(y), np.zeros(len(Z))), axis=1)
+            self._count(y)
+        else:
+            targets = np.array(y)
+            gap = targets - self.model.partial_fit(Z, targets).trace_.scores
+            before = np.concatenate(([targets[0] if self.last is None else self.last], targets[:-1]))
+            errors = np.stack((np.abs(gap), np.abs(targets - before), gap * gap), axis=1)
+            for i, target in enumerate(y, self.tally.rows + 1):
+                self.mean_error += abs(target - self.mean) if i > 1 else 0.0
+                self.mean += (target - self.mean) / i
+        if y:
+            self.last = y[-1]
+        self.tally.add(errors.astype(np.float64))
+        return errors[:, 0]
+
+    def _same_as_last(self, y: list[str]) -> list[bool]:
+        return [now != before for now, before in zip(y, [self.last, *y[:-1]])]
+
+    def _count(self, y: list[str]) -> None:
+        """Errors of always guessing the class that came most often so far."""
+        top = max(self.frequent, key=self.frequent.__getitem__, default=None)
+        for label in y:
+            self.majority_errors += label != top
+            self.frequent[label] = self.frequent.get(label, 0) + 1
+            if top is None or self.frequent[label] > self.frequent[top]:
+                top = label
+
+    def predict(self, X: Any) -> Any:
+        """Predictions for rows of the raw columns, or for a data frame that has them.  Never changes the run."""
+        if hasattr(X, "columns"):
+            X = X[self.features]
+        X = np.asarray(X, np.float64)
+        return self.model.predict(X if self.scale is None else self.scale.scaled(X, learn=False))
+
+    def report(self) -> dict[str, Any]:
+        """What has been measured, as plain values."""
+        error, repeated, squared = (float(mean) for mean in self.tally.means())
+        rows, curve = self.tally.windows()
+        n = max(self.tally.rows, 1)
+        figures: dict[str, Any] = {"rows": self.tally.rows, "bad_rows": self.bad}
+        if self.task == "classes":
+            figures |= {"error": error, "error_of_last_label": repeated, "error_of_most_frequent_label": self.majority_errors / n}
+            figures["classes"] = dict(sorted(self.frequent.items()))
+        elif self.task == "reals":
+            figures |= {"mean_absolute_error": error, "root_mean_squared_error": squared**0.5}
+            figures |= {"mean_absolute_error_of_last_value": repeated, "mean_absolute_error_of_running_mean": self.mean_error / n}
+        else:
+            figures["alerts"] = error
+        state = self.model.state_ if self.tally.rows else None
+        figures |= {"points": 0 if state is None else state.size, "bytes": self.model.nbytes}
+        figures["curve"] = {"rows": rows.astype(int).tolist(), "error": curve[:, 0].tolist(), "error_of_last": curve[:, 1].tolist()}
+        return figures
+
+    _PLAIN = ("task", "features", "target", "last", "frequent", "majority_errors", "mean_error", "mean", "source", "bad")
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        head, arrays = self.model._to_file()
+        header = {name: getattr(self, name) for name in self._PLAIN}
+        header["model"] = {"header": head, "arrays": arrays}
+        header["scale"] = None if self.scale is None else np.stack(list(vars(self.scale).values()))
+        header["tally"] = vars(self.tally)
+        return header, {}
+
+    @classmethod
+    def _from_file(cls, header: dict[str, Any], arrays: dict[str, Any], kernels: Any) -> Run:
+        model = ESTIMATORS[header["task"]]._from_file(header["model"]["header"], header["model"]["arrays"], kernels)
+        run = cls(model, header["task"], header["features"], header["target"], header["scale"] is not None)
+        for name in cls._PLAIN:
+            setattr(run, name, header[name])
+        if run.scale is not None:
+            scale = header["scale"]
+            if scale.shape != (4, len(run.features)) or not np.isfinite(scale).all():
+                raise ValueError("the scale does not belong to the features")
+            run.scale.count, run.scale.first, run.scale.sums, run.scale.squares = scale
+        tally = header["tally"]
+        shapes = tally["curve"].shape, tally["total"].shape
+        if set(tally) != set(vars(run.tally)) or shapes != ((WINDOWS, 4), (3,)) or tally["width"] < 1 or tally["rows"] < 0:
+            raise ValueError("the score card is incomplete")
+        vars(run.tally).update(tally)
+        return run
+
+
+def start(
+    task: str,
+    features: list[str],
+    target: str | None,
+    *,
+    model: str | None = None,
+    kernel: str | None = None,
+    gamma: Any = None,
+    loss: str | None = None,
+    eta: float | None = None,
+    lam: float | None = None,
+    C: float | None = None,
+    budget: int | None = None,
+    drop: str | None = None,
+    nu: float | None = None,
+    missing: str | None = None,
+    scale: bool = True,
+) -> Run:
+    """A run with one of the papers' algorithms; what is None takes that algorithm's usual value."""
+    model = model or ("norma" if task == "novelty" else "silk")
+    if model not in MODELS:
+        raise ValueError(f"model must be one of {', '.join(MODELS)}; got {model!r}")
+    if model in ("perceptron", "pa") and task == "novelty":
+        raise ValueError(f"{model} needs a target; for novelty take one of silk, ilk, norma, svmd")
+    if model == "perceptron" and task == "reals":
+        raise ValueError("the perceptron separates classes; for reals take one of silk, ilk, norma, svmd, pa")
+    wanted: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "loss": loss, "eta": eta, "lam": lam, "C": C, "drop": drop}
+    wanted |= {"budget": budget, "missing": missing}
+    given = {name: value for name, value in wanted.items() if value is not None}
+    given["step"] = {"norma": "explicit", "perceptron": "explicit", "svmd": "adaptive"}.get(model, "implicit")
+    given["nu"] = 0.05 if nu is None and task == "novelty" and given["step"] != "implicit" else nu
+    if model != "silk":
+        given.setdefault("drop", "oldest")
+    if model == "ilk":
+        given.setdefault("budget", None)
+    if model == "perceptron":
+        given |= {"loss": Hinge(rho=1e-9), "lam": 0.0}  # above 0, so that the tie at f = 0 is a mistake
+        given.setdefault("eta", 1.0)
+    if model == "pa":
+        given |= {"lam": 0.0}
+        if task == "reals":
+            given.setdefault("loss", "epsilon_insensitive")
+    return Run(ESTIMATORS[task](**given), task, features, target, scale)
+
+
+def guess_task(target: str | None, values: list[Any]) -> str:
+    """Classes, reals or novelty, from the first values of the target.
+
+    >>> guess_task(None, []), guess_task("y", ["up", "down"]), guess_task("y", ["0", "1", "1"]), guess_task("y", ["0.5", "1.25"])
+    ('novelty', 'classes', 'classes', 'reals')
+    """
+    if target is None:
+        return "novelty"
+    try:
+        numbers = {float(value) for value in values}
+    except (TypeError, ValueError):
+        return "classes"
+    return "classes" if len(numbers) <= FEW and all(number == int(number) for number in numbers) else "reals"

@@ -1,0 +1,183 @@
+"""Losses of one score and losses over labels, made to look the same to the loop.
+
+A vector of scores is a place in ``num`` (layout.py) together with its length m.  Each function below is chosen for the type of
+the loss when the loop is compiled: for one score it reads and writes a single number there, for labels it passes views on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onkel.core.machine.compiled import MELT, overload
+from onkel.core.maths.labelled import Softmax, Structured
+from onkel.core.maths.losses import Huber, Tube
+from onkel.core.maths.user_loss import User
+
+
+def _one(cls: Any) -> bool:
+    return cls is not Structured and cls is not Softmax
+
+
+def outputs(loss, answers):
+    """How many scores: for the losses of one a constant, so that its loops melt away."""
+
+
+@overload(outputs, jit_options=MELT)
+def _outputs(loss, answers):
+    if _one(loss.instance_class):
+        return lambda loss, answers: 1
+    return lambda loss, answers: answers.shape[1]
+
+
+def consider(loss, num, scores, m, y, theta):
+    """The rival label y*, where there is one."""
+
+
+@overload(consider, jit_options=MELT)
+def _consider(loss, num, scores, m, y, theta):
+    if _one(loss.instance_class):
+        return lambda loss, num, scores, m, y, theta: 0
+    f = loss.instance_class.consider
+    return lambda loss, num, scores, m, y, theta: f(loss, num[scores : scores + m], int(y), theta)
+
+
+def value(loss, num, scores, m, y, theta, worst):
+    """Cost of the scores."""
+
+
+@overload(value, jit_options=MELT)
+def _value(loss, num, scores, m, y, theta, worst):
+    f = loss.instance_class.value
+    if _one(loss.instance_class):
+        return lambda loss, num, scores, m, y, theta, worst: f(loss, num[scores], y, theta)
+    return lambda loss, num, scores, m, y, theta, worst: f(loss, num[scores : scores + m], int(y), theta, worst)
+
+
+def mistake(loss, num, scores, m, y, theta):
+    """Whether the scores count as a mistake: ties do."""
+
+
+@overload(mistake, jit_options=MELT)
+def _mistake(loss, num, scores, m, y, theta):
+    f = loss.instance_class.mistake
+    if _one(loss.instance_class):
+        return lambda loss, num, scores, m, y, theta: f(loss, num[scores], y, theta)
+    return lambda loss, num, scores, m, y, theta: f(loss, num[scores : scores + m], int(y), theta)
+
+
+def slope(loss, num, scores, m, y, theta, worst, tie, xi):
+    """Derivative into xi; returns by how much the margin is violated."""
+
+
+@overload(slope, jit_options=MELT)
+def _slope(loss, num, scores, m, y, theta, worst, tie, xi):
+    f = loss.instance_class.slope
+    if not _one(loss.instance_class):
+        return lambda loss, num, scores, m, y, theta, worst, tie, xi: f(
+            loss, num[scores : scores + m], int(y), theta, worst, num[xi : xi + m]
+        )
+    violated = loss.instance_class.violated
+
+    def one(loss, num, scores, m, y, theta, worst, tie, xi):
+        num[xi] = f(loss, num[scores], y, theta, tie)
+        return 1.0 if violated(loss, num[scores], y, theta, tie) else 0.0
+
+    return one
+
+
+def curve(loss, num, scores, m, y, theta, v, chi):
+    """chi = Hessian times v."""
+
+
+@overload(curve, jit_options=MELT)
+def _curve(loss, num, scores, m, y, theta, v, chi):
+    if not _one(loss.instance_class):
+        f = loss.instance_class.curve
+        return lambda loss, num, scores, m, y, theta, v, chi: f(
+            loss, num[scores : scores + m], int(y), theta, num[v : v + m], num[chi : chi + m]
+        )
+    g = loss.instance_class.curvature
+
+    def one(loss, num, scores, m, y, theta, v, chi):
+        num[chi] = g(loss, num[scores], y, theta) * num[v]
+
+    return one
+
+
+def prox(loss, num, z, m, y, theta, worst, cap, k, extra, exact, a):
+    """Implicit coefficient into a: z are the decayed scores; k kappa + extra I is the curvature."""
+
+
+@overload(prox, jit_options=MELT)
+def _prox(loss, num, z, m, y, theta, worst, cap, k, extra, exact, a):
+    f = loss.instance_class.prox
+    if not _one(loss.instance_class):
+        return lambda loss, num, z, m, y, theta, worst, cap, k, extra, exact, a: f(
+            loss, num[z : z + m], int(y), theta, worst, cap, k, extra, exact, num[a : a + m]
+        )
+
+    def one(loss, num, z, m, y, theta, worst, cap, k, extra, exact, a):
+        num[a] = f(loss, num[z], y, theta, cap, k + extra)
+
+    return one
+
+
+def tangent(loss, num, z, m, y, theta, cap, k, extra, exact, a, dz, dcap, da):
+    """How the implicit coefficient moves when z moves by dz and the cap by dcap."""
+
+
+@overload(tangent, jit_options=MELT)
+def _tangent(loss, num, z, m, y, theta, cap, k, extra, exact, a, dz, dcap, da):
+    f = loss.instance_class.tangent
+    if not _one(loss.instance_class):
+        return lambda loss, num, z, m, y, theta, cap, k, extra, exact, a, dz, dcap, da: f(
+            loss, num[z : z + m], int(y), theta, cap, k, extra, exact, num[a : a + m], num[dz : dz + m], dcap, num[da : da + m]
+        )
+
+    def one(loss, num, z, m, y, theta, cap, k, extra, exact, a, dz, dcap, da):
+        num[da] = f(loss, num[z], y, theta, cap, k + extra, num[a], num[dz], dcap)
+
+    return one
+
+
+def convex(loss, num, scores, y, theta):
+    """A cheap look whether a user's loss can be convex here: its slope must not fall, nor its value undercut the tangent."""
+
+
+@overload(convex, jit_options=MELT)
+def _convex(loss, num, scores, y, theta):
+    cls = loss.instance_class
+    if not issubclass(cls, User):
+        return lambda loss, num, scores, y, theta: True
+    cost, steep = cls.value, cls.slope
+
+    def look(loss, num, scores, y, theta):
+        f = num[scores]
+        h = 0.01 * max(1.0, abs(f))
+        here, there = steep(loss, f, y, theta, False), steep(loss, f + h, y, theta, False)
+        low, high = cost(loss, f, y, theta), cost(loss, f + h, y, theta)
+        room = 1e-6 * (abs(here) + abs(there)) + 1e-9
+        slack = room * h + 1e-9 * abs(low)
+        return here <= there + room and low + here * h <= high + slack and high <= low + there * h + slack
+
+    return look
+
+
+def tube(loss):
+    """Whether theta is a tube's width, which grows with violations, or a margin, which shrinks with them."""
+
+
+@overload(tube, jit_options=MELT)
+def _tube(loss):
+    is_tube = issubclass(loss.instance_class, Tube)
+    return lambda loss: is_tube
+
+
+def lowest_theta(loss):
+    """Huber divides by its sigma; margins and tubes may close."""
+
+
+@overload(lowest_theta, jit_options=MELT)
+def _lowest_theta(loss):
+    low = 1e-12 if loss.instance_class is Huber else 0.0
+    return lambda loss: low

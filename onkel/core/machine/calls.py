@@ -1,0 +1,180 @@
+"""Calls so short that handing over the arguments is most of their cost: one example in, one answer out.
+
+Numba takes an array apart anew at each call, a twentieth of a microsecond each, and a learner has ten.  Here a function's fixed
+arguments are taken apart once, and only their address travels (``packed``, ``unpacked``); an example is looked at where it lies,
+as NumPy's own C macros do (``Row``, ``data_of``), which also finds out whether it is the kind of row that was promised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import NativeValue, models, register_model, unbox
+from numba.np.arrayobj import populate_array
+
+from onkel import undisturbed
+from onkel.core.machine.compiled import compiled, intrinsic
+
+
+class Packed(types.Type):  # type: ignore[misc]
+    """The address of values of these types."""
+
+    def __init__(self, kinds: Any):
+        self.kinds = kinds
+        super().__init__(f"Packed({kinds})")
+
+
+class Row(types.Type):  # type: ignore[misc]
+    """Any Python object, as its address."""
+
+    def __init__(self) -> None:
+        super().__init__("Row")
+
+
+@register_model(Packed)
+@register_model(Row)
+class _Address(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any):
+        super().__init__(manager, kind, ir.IntType(64))
+
+
+@unbox(Packed)  # type: ignore[untyped-decorator]
+def _unbox_packed(kind: Any, given: Any, c: Any) -> Any:
+    return NativeValue(c.pyapi.long_as_longlong(given))
+
+
+@unbox(Row)  # type: ignore[untyped-decorator]
+def _unbox_row(kind: Any, given: Any, c: Any) -> Any:
+    return NativeValue(c.builder.ptrtoint(given, ir.IntType(64)))
+
+
+@intrinsic
+def _put(typingctx: Any, address: Any, values: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        builder.store(args[1], builder.inttoptr(args[0], args[1].type.as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, values), generate
+
+
+@intrinsic
+def _room(typingctx: Any, values: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return context.get_constant(types.int64, context.get_abi_sizeof(args[0].type))
+
+    return types.int64(values), generate
+
+
+@intrinsic
+def unpacked(typingctx: Any, fixed: Any) -> Any:
+    """The values that were packed."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        kind = context.get_value_type(fixed.kinds)
+        return builder.load(builder.inttoptr(args[0], kind.as_pointer()))
+
+    return fixed.kinds(fixed), generate
+
+
+@compiled(borrow=True)
+def _room_for(values):
+    return _room(values)
+
+
+@compiled(borrow=True)
+def _pack(address, values):
+    _put(address, values)
+
+
+def packed(dispatcher: Any, fixed: tuple[Any, ...], *tail: Any) -> Callable[..., Any]:
+    """dispatcher with its first argument, which it opens by ``unpacked``, made of these values; ``tail`` are the other types.
+
+    The arrays among the values must stay where they are, and the other arguments must really have these types.
+    """
+    memory = np.zeros(_room_for(fixed), np.uint8)
+    _pack(memory.ctypes.data, fixed)
+    with undisturbed():
+        entry = partial(dispatcher.compile((Packed(numba.typeof(fixed)), *tail)), memory.ctypes.data)
+    entry.keeps = (memory, fixed)  # type: ignore[attr-defined]
+    return entry
+
+
+# --- a row of numbers, straight from the Python object ----------------------------------------------------------------------------
+
+ROW = Row()
+_TYPE, _DATA, _DIMENSIONS, _SHAPE, _DTYPE, _FLAGS = 8, 16, 24, 32, 56, 64  # where a PyArrayObject keeps them; part of NumPy's ABI
+_CONTIGUOUS_AND_ALIGNED = 0x1 | 0x100
+
+
+def rows_like(width: int, dtype: Any) -> tuple[int, int, int]:
+    """What ``data_of`` compares a row with: the addresses of NumPy's array type and of the dtype, and the length."""
+    return id(np.ndarray), id(np.dtype(dtype)), width
+
+
+def _peeking(bits: int) -> Any:
+    @intrinsic
+    def peek(typingctx: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            cell = builder.load(builder.inttoptr(args[0], ir.IntType(bits).as_pointer()))
+            return builder.sext(cell, ir.IntType(64)) if bits < 64 else cell
+
+        return types.int64(types.int64), generate
+
+    return peek
+
+
+_int, _word = _peeking(32), _peeking(64)
+
+
+@intrinsic
+def _address(typingctx: Any, row: Any) -> Any:
+    return types.int64(row), lambda context, builder, sig, args: args[0]
+
+
+@compiled(melt=True)
+def data_of(row, like):
+    """Where the numbers of a row lie; 0 if it is not an aligned, contiguous array like those that ``like`` describes."""
+    o = _address(row)
+    if _word(o + _TYPE) != like[0] or _word(o + _DTYPE) != like[1] or _int(o + _DIMENSIONS) != 1:
+        return 0
+    plain = _int(o + _FLAGS) & _CONTIGUOUS_AND_ALIGNED == _CONTIGUOUS_AND_ALIGNED
+    return _word(o + _DATA) if plain and _word(_word(o + _SHAPE)) == like[2] else 0
+
+
+def _view(context: Any, builder: Any, kind: Any, data: Any, shape: list[Any]) -> Any:
+    """An array of that type over memory that someone else keeps."""
+    size = context.get_constant(types.intp, kind.dtype.bitwidth // 8)
+    strides = [size] if len(shape) == 1 else [builder.mul(shape[1], size), size]
+    made = context.make_array(kind)(context, builder)
+    populate_array(made, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
+    return made._getvalue()
+
+
+@intrinsic
+def array_at(typingctx: Any, address: Any, width: Any, array: Any) -> Any:
+    """The numbers there as an array, no copy, with the dtype of ``array``."""
+    kind = types.Array(array.dtype, 1, "C")
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = builder.inttoptr(args[0], context.get_data_type(array.dtype).as_pointer())
+        return _view(context, builder, kind, data, [args[1]])
+
+    return kind(types.int64, types.int64, array), generate
+
+
+@intrinsic
+def matrix_of(typingctx: Any, array: Any, start: Any, rows: Any, columns: Any) -> Any:
+    """What stands in a contiguous array from ``start`` on, as a matrix; ``reshape`` without a call."""
+    kind = types.Array(array.dtype, 2, "C")
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = builder.gep(context.make_array(sig.args[0])(context, builder, args[0]).data, [args[1]])
+        return _view(context, builder, kind, data, [args[2], args[3]])
+
+    return kind(array, types.int64, types.int64, types.int64), generate

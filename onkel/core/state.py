@@ -1,0 +1,122 @@
+"""The state of a learner: everything that changes, as plain arrays, so that saving, comparing and copying are trivial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.core.loop import layout as at
+from onkel.core.machine.lanes import aligned
+from onkel.core.points.dense import Array, Rows
+from onkel.core.points.matrices import Store
+
+
+@dataclass(eq=False)
+class State:
+    """Everything that changes while a learner learns, as plain arrays; layout.py says what stands where.
+
+    ``points`` and ``coef`` are the expansion, oldest term first, with all decay folded in.
+    """
+
+    m: int
+    base: int
+    scalar: bool
+    num: NDArray[np.float64]
+    slots: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    born: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    gram: Array = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    store: Store | None = None
+    width: int = 0  # features; 0 before the first example, -1 for objects
+    learn_one: Any = field(default=None, repr=False)  # a short way into the loop, bound to these arrays when first taken
+
+    @property
+    def t(self) -> int:
+        """How many examples have been learned."""
+        return int(self.num[at.T])
+
+    @property
+    def size(self) -> int:
+        """How many points the expansion holds."""
+        return int(self.num[at.N])
+
+    @property
+    def offset(self) -> Any:
+        """b: a number, or one for each label."""
+        b = self.num[at.NUMBERS : at.NUMBERS + self.m]
+        return float(b[0]) if self.scalar else b.copy()
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """The slots in use, oldest point first."""
+        live = np.flatnonzero(self.born >= 0)
+        return live[np.argsort(self.born[live], kind="stable")]
+
+    @property
+    def points(self) -> Any:
+        """The stored points, oldest first: an array, a CSR matrix or a list of objects."""
+        if self.store is not None:
+            return self.store.take(self.order).plain()
+        return np.ascontiguousarray(self.slots[self.base + at.AUX :, self.order].T)
+
+    @property
+    def coef(self) -> Array:
+        """Coefficients of f, oldest first: (k,), or (k, m) for labels."""
+        a: Array = self.num[at.SCALE] * self.slots[: self.m, self.order].T.astype(np.float64).reshape(-1, self.m)
+        return a[:, 0].copy() if self.scalar else a
+
+    @property
+    def trace_coef(self) -> Array:
+        """Coefficients of v, the trace of an adaptive step; nothing for the other steps."""
+        u = self.slots[self.m : self.base, self.order].T.astype(np.float64)
+        v: Array = self.num[at.P] * u + self.num[at.R] * self.slots[: self.base - self.m, self.order].T
+        return v[:, 0].copy() if self.scalar and v.shape[1] else v
+
+    @property
+    def nbytes(self) -> int:
+        """Exactly how many bytes the state's arrays take."""
+        own = self.num.nbytes + self.slots.nbytes + self.born.nbytes + self.gram.nbytes
+        return int(own + (self.store.nbytes if self.store is not None else 0))
+
+    def copy(self) -> State:
+        store = None if self.store is None else self.store.copy()
+        slots = aligned(self.slots.shape, self.slots.dtype)
+        slots[:] = self.slots
+        own = self.num.copy(), slots, self.born.copy(), self.gram.copy()
+        return State(self.m, self.base, self.scalar, *own, store, self.width)
+
+    def lay_out(self, block: Store, room: int, direct: bool, layers: int) -> None:
+        """Arrays with ``room`` slots for points like those of the block, what is stored moved to the front, oldest first.
+
+        Where the loop computes kernel values itself (``direct``) points stand in the slots, else in a store; ``layers`` is how
+        many matrices over the points are kept.
+        """
+        order = self.order
+        n, front = len(order), self.base + at.AUX
+        slots = aligned((front + (block.width if direct else 0), room), block.dtype)
+        born = np.full(room, -1, np.int64)
+        # a row is longer than it needs to be, so that a column does not fall on one cache set
+        shape = (layers, room, room + at.LANES) if layers else (0, 0, 0)
+        gram = np.zeros(shape, np.float64 if layers == 2 else block.dtype)
+        store = None if direct else block.empty(room)
+        if n:
+            slots[:front, :n] = self.slots[:front, order]
+            born[:n] = self.born[order]
+            if len(self.gram):
+                gram[:, :n, :n] = self.gram[:, order][:, :, order]
+            if store is None:
+                slots[front:, :n] = self.points.T
+            else:
+                kept = Rows(self.points) if self.store is None else self.store.take(order)
+                store.put(np.arange(n), kept, np.arange(n))  # type: ignore[arg-type]
+        self.slots, self.born, self.gram, self.store = slots, born, gram, store
+        self.learn_one = None
+        self.num[at.HEAD], self.num[at.USED] = 0, n
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "learn_one": None}
+
+    def __repr__(self) -> str:
+        return f"State(t={self.t}, size={self.size})"

@@ -1,0 +1,233 @@
+"""What the scikit-learn estimators share: the way in, learning in whole blocks, snapshots and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+
+from onkel.core.maths.kernels import Matrix, as_kernel
+from onkel.core.maths.labels import Labels
+from onkel.core.points.matrices import Objects, read
+from onkel.estimators.model import KEPT, Coded, Model, part, restored, rows
+from onkel.estimators.plan import Plan
+from onkel.saved.tree import check
+
+SEEN = ("n_features_in_", "feature_names_in_")
+BLOCK = 8192  # rows between two moments at which Ctrl-C finds a whole model
+
+
+class Stream(BaseEstimator):
+    """What the three estimators share: the way in, learning in whole blocks, snapshots and files."""
+
+    _model: Model | None = None
+    _task: str
+
+    # --- the way in -------------------------------------------------------------------------------------------------------------
+
+    def _plan(self) -> Plan:
+        names = Plan.__dataclass_fields__.keys() - {"task", "labels"}
+        return Plan(self._task, labels=self._hierarchy()[0], **{name: getattr(self, name) for name in names if hasattr(self, name)})
+
+    def _hierarchy(self) -> tuple[Labels | None, list[Any]]:
+        return None, []
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """An error inside leaves what the estimator knows about features and model as it was."""
+        names = ("n_features_in_", "feature_names_in_", "_model", "trace_")
+        before = {name: self.__dict__[name] for name in names if name in self.__dict__}
+        try:
+            yield
+        except Exception:
+            for name in names:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise
+
+    def _read(self, X: Any, y: Any = None, reset: bool = False) -> tuple[Any, Any]:
+        """X (and y) checked by scikit-learn; objects are left to the user's own kernel."""
+        objects = self._objects(X)
+        if objects is not None:
+            if reset or self._model is None:
+                self.__dict__.pop("n_features_in_", None)
+            return objects, None if y is None else column_or_1d(y, warn=True)
+        options: dict[str, Any] = {"reset": reset, "accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+        if self.missing == "ignore":
+            options |= {"ensure_all_finite": "allow-nan", "accept_sparse": False}
+        with np.errstate(over="ignore", invalid="ignore"):  # the sum by which it looks for infinities may overflow
+            if y is None:
+                return validate_data(self, X, **options), None
+            return validate_data(self, X, y, y_numeric=self._task == "reals", **options)
+
+    def _objects(self, X: Any) -> list[Any] | None:
+        if isinstance(self.kernel, str) or not isinstance(as_kernel(self.kernel), Matrix):
+            return None
+        if hasattr(X, "columns") and not all(np.dtype(object) != t for t in np.atleast_1d(np.asarray(X).dtype)):
+            X = list(X.itertuples(index=False, name=None)) if hasattr(X, "itertuples") else X.rows()  # a frame of mixed columns
+        block = read(X, as_kernel(self.kernel))
+        return block.items if isinstance(block, Objects) else None
+
+    def _learn(self, X: Any, y: Any, weight: Any, reset: bool, classes: list[Any] | None = None) -> Self:
+        """Learn checked examples block by block, so that Ctrl-C leaves the last whole one."""
+        n = rows(X)
+        if weight is not None:
+            weight = _check_sample_weight(weight, X if hasattr(X, "shape") else np.empty((n, 1)), dtype=np.float64)
+            if (weight < 0).any():
+                raise ValueError(f"sample_weight must not be negative; got {weight.min():g}")
+            if not weight.any() and reset:
+                raise ValueError("sample_weight is zero for every example: there is nothing to learn")
+            if not weight.all():  # an example of weight 0 is an example that was not there
+                there = np.flatnonzero(weight)
+                X = [X[i] for i in there] if isinstance(X, list) else X[there]
+                y = Coded(y.names, y.index[there]) if isinstance(y, Coded) else None if y is None else y[there]
+                weight, n = weight[there], len(there)
+        before = self._model
+        work = Model(self._plan(), classes) if reset or before is None else before
+        traces = []
+        for start in range(0, n, BLOCK):
+            piece = slice(start, min(n, start + BLOCK))
+            work = work if n == 1 and before is not None and not reset and before.alone(y) else work.copy()
+            traces.append((work.learn(X[piece], part(y, piece), None if weight is None else weight[piece]), work.classes))
+            self._model = work
+        self.trace_ = work._join(traces) if traces else None
+        return self
+
+    def _alone(self, x: Any) -> Any:
+        """One example as a block of one, checked."""
+        objects = self._objects([x])
+        if objects is not None:
+            return objects
+        row = np.asarray(x)
+        if row.dtype.kind in "cmM":
+            raise ValueError(f"x must be one row of real numbers; got {row.dtype}")
+        row = np.ascontiguousarray(row, np.float32 if row.dtype in (np.float16, np.float32) else np.float64)
+        if row.ndim != 1 or (self._model is not None and self._model.width not in (0, len(row))):
+            wanted = "" if self._model is None else f", this model was trained with {self._model.width}"
+            raise ValueError(f"x must be one row of numbers; got shape {row.shape}{wanted}")
+        if not (np.isfinite(row) | (np.isnan(row) & (self.missing == "ignore"))).all():
+            raise ValueError(f"x holds NaN or infinity: {x!r:.80}; every value must be finite")
+        return row.reshape(1, -1)
+
+    def _row(self, x: Any) -> Any:
+        """x as the loop wants it, checked, where the model takes single rows; else as it is."""
+        if self._model is None or (self._model.take is None and not self._model.bind()):
+            return x
+        return np.ascontiguousarray(self._alone(x)[0], self._model.state.slots.dtype)
+
+    def _learn_number(self, x: Any, y: float) -> None:
+        """Learn one example whose target is a number, or for novelty anything."""
+        try:
+            if self._model.take(x, y) >= 0:  # type: ignore[union-attr]
+                return
+        except (AttributeError, TypeError):  # no model yet, or the short way is closed
+            pass
+        x = self._row(x)
+        if self._model is None or not self._model.learn_row(x, y):
+            self._learn_alone(x, np.array([y]) if self._task == "reals" else None)
+
+    def _number(self, x: Any) -> float:
+        """f(x) of one example."""
+        try:
+            if (f := self._model.look(x)) == f:  # type: ignore[union-attr]
+                return f  # type: ignore[no-any-return]
+        except (AttributeError, TypeError):
+            pass
+        row, model = self._row(x), self._fitted()
+        if model.look is not None and (f := model.look(row)) == f:
+            return f  # type: ignore[no-any-return]
+        return float(model.score(self._alone(x))[0])
+
+    def _learn_alone(self, x: Any, y: Any, classes: list[Any] | None = None) -> None:
+        X = self._alone(x)
+        with self._all_or_nothing():
+            self._learn(X, y, None, self._model is None, classes)
+        if hasattr(X, "shape"):
+            self.n_features_in_ = X.shape[1]
+
+    def _scored(self, X: Any) -> Any:
+        """X, checked, for a model that has learned something."""
+        check_is_fitted(self)
+        return self._read(X)[0]
+
+    def _score(self, X: Any) -> NDArray[np.float64]:
+        X = self._scored(X)
+        return self._fitted().score(X)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._model is not None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.missing != "ignore"
+        tags.input_tags.allow_nan = self.missing == "ignore"
+        return tags
+
+    # --- looking at it, and keeping it -------------------------------------------------------------------------------------------
+
+    @property
+    def learner_(self) -> Any:
+        """The learner, as recipes make them; ``state_`` is its state."""
+        return self._fitted().learner
+
+    @property
+    def state_(self) -> Any:
+        return self._fitted().state
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the model holds; constant once a budget is laid out and gamma is settled."""
+        return 0 if self._model is None else self._model.nbytes
+
+    def _fitted(self) -> Model:
+        if self._model is None:
+            raise AttributeError(f"this {type(self).__name__} has not learned anything yet; call fit, partial_fit or learn_one")
+        return self._model
+
+    def snapshot(self) -> Self:
+        """A copy to score with from other threads while this one goes on learning; costs one copy of the arrays."""
+        check_is_fitted(self)
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._model = self._fitted().copy()
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("trace_", None)  # as long as the last block, and no part of the model
+        return state
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        if self.drift is not None:
+            raise TypeError(
+                "a drift detector is an object of another library and cannot be saved; "
+                "save(model.snapshot().set_params(drift=None), path) keeps all but the detector, pickle keeps both"
+            )
+        header: dict[str, Any] = {"params": self.get_params(deep=False), "model": None}
+        header["features"] = {name: getattr(self, name) for name in SEEN if hasattr(self, name)}
+        model = self._model
+        if model is not None:
+            header["model"] = {name: getattr(model, name) for name in (*KEPT, "declared")}
+            header["model"]["first"] = None if model.first is None else model.first.plain()
+        return header, {}
+
+    @classmethod
+    def _from_file(cls, header: dict[str, Any], arrays: dict[str, Any], kernels: Any) -> Self:
+        made = cls(**header["params"])
+        for name, value in header["features"].items():
+            if name not in SEEN:
+                raise ValueError(f"an estimator has no {name!r}")
+            setattr(made, name, value)
+        parts = header["model"]
+        if parts is not None:
+            known = len(parts["classes"])
+            if cls._task == "classes" and made.labels is None and parts["state"].m != max(known, 1):  # before m x m costs are made
+                raise ValueError(f"{known} classes, and a state of {parts['state'].m}")
+            made._model = restored(made._plan(), parts)
+            check(made._model.learner, made._model.state)
+        return made

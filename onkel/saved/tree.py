@@ -1,0 +1,358 @@
+"""Models as plain data: a tree of JSON values and, beside it, arrays.
+
+``describe`` takes a value apart, ``build`` puts it together again.  Nothing is ever looked up by a name that stands in the data,
+except in the short list of our own classes below and among the functions that the caller hands in, so building runs no code
+but our own constructors, which check what they are given.
+
+    None, True, 3, 0.5, "text"          as they are
+    a list, a dict with text keys       as they are, their entries described in turn
+    an array                            {"is": "array", "name": ...}, the array itself is put aside under that name
+    one of PARTS, a learner             {"is": "RBF", "sigma": 1.0}: its class and its fields
+    what a user wrote in Python         {"is": "kernel", "name": "spectrum"}: the name alone; build asks the caller for it
+    (learner, state)                    {"is": "learned", "learner": ..., "state": ...}; build compares the two, number by number
+    a tuple, other dicts, numpy's numbers, infinities      {"is": "tuple", ...} and so on
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onkel.core.learner import Learner
+from onkel.core.loop import layout as at
+from onkel.core.maths.budget import DROPS, Budget
+from onkel.core.maths.kernels import RBF, Laplacian, Linear, Matern, Matrix, Pairwise, Polynomial, Product, Sum, is_direct, kernel
+from onkel.core.maths.labelled import Softmax, Structured
+from onkel.core.maths.labels import Labels
+from onkel.core.maths.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Novelty, Square
+from onkel.core.maths.steps import Adaptive, Alma, Explicit, Implicit, InvSqrt, SqrtDecay
+from onkel.core.maths.user_loss import User
+from onkel.core.points.dense import Array, Rows
+from onkel.core.points.matrices import Objects, Store
+from onkel.core.points.sparse import Sparse
+from onkel.core.state import State
+from onkel.estimators.missing import Observed
+from onkel.theory import Growing
+
+_KERNELS = (RBF, Laplacian, Linear, Matern, Polynomial, Sum, Product)
+_LOSSES = (Hinge, Square, Logistic, EpsilonInsensitive, Huber, Novelty, Softmax, Structured)
+_STEPS = (Explicit, Implicit, Adaptive, Alma, InvSqrt, SqrtDecay)
+PARTS = {part.__name__: part for part in (*_KERNELS, *_LOSSES, *_STEPS, Budget, Growing, Observed)}
+_FLAT = 1024  # classes; beyond, an unstructured label set is kept as arrays, whose size the file has to prove
+
+KINDS = "biufUSMm"  # what an array may hold: numbers, text, times; never Python objects
+
+
+class Given(NamedTuple):
+    """What the caller hands in by name, since no file can hold it: kernels, losses, functions of t."""
+
+    kernels: Mapping[str, Any] = {}
+    losses: Mapping[str, Any] = {}
+    functions: Mapping[str, Any] = {}
+
+    def find(self, kind: str, name: str) -> Any:
+        plural = {"kernel": "kernels", "loss": "losses", "function": "functions"}[kind]
+        among = getattr(self, plural)
+        if name not in among:
+            raise ValueError(
+                f"this model uses the {kind} {name!r}, which was written in Python and is not in the file; "
+                f"give it: load(path, {plural}={{{name!r}: ...}})"
+            )
+        return among[name]
+
+
+# --- taking apart ----------------------------------------------------------------------------------------------------------------
+
+
+def describe(value: Any, arrays: dict[str, Array], path: str = "model", users: dict[tuple[str, str], Any] | None = None) -> Any:
+    """value as JSON; arrays are put aside under the names that the JSON then holds."""
+    users = {} if users is None else users
+
+    def inside(part: Any, name: str) -> Any:
+        return describe(part, arrays, f"{path}.{name}", users)
+
+    def fields(kind: str, part: Any, names: Any) -> dict[str, Any]:
+        return {"is": kind, **{name: inside(getattr(part, name), name) for name in names}}
+
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else {"is": "float", "text": repr(value)}
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind == "O":
+            return {"is": "objects", "shape": list(value.shape), "items": inside(value.ravel().tolist(), "items")}
+        if value.dtype.kind not in KINDS:
+            raise TypeError(f"{path}: an array of {value.dtype} cannot be saved; arrays hold numbers, text or times")
+        name = path if re.fullmatch(r"[\w.]{1,99}", path, re.ASCII) and path not in arrays else f"array{len(arrays)}"
+        arrays[name] = value
+        return {"is": "array", "name": name}
+    if isinstance(value, np.generic):
+        return {"is": "number", "dtype": value.dtype.str, "value": inside(value.item(), "value")}
+    if type(value) is list:
+        return [inside(item, str(i)) for i, item in enumerate(value)]
+    if type(value) is bytes:
+        return {"is": "bytes", "hex": value.hex()}
+    if type(value) is dict:
+        if "is" not in value and all(type(key) is str for key in value):
+            return {key: inside(item, key) for key, item in value.items()}
+        return {"is": "dict", "items": [[inside(k, f"{i}k"), inside(v, str(i))] for i, (k, v) in enumerate(value.items())]}
+    if type(value) is tuple:
+        if len(value) == 2 and isinstance(value[0], Learner) and isinstance(value[1], State):
+            return {"is": "learned", "learner": inside(value[0], "learner"), "state": inside(value[1], "state")}
+        return {"is": "tuple", "items": inside(list(value), "items")}
+    if type(value) in PARTS.values():
+        return fields(type(value).__name__, value, value._fields)
+    if type(value) is Learner:
+        return fields("Learner", value, ("kernel", "loss", "step", "budget", "nu", "offset"))
+    if type(value) is Labels:
+        if value.m <= _FLAT and value == Labels.flat(value.m):
+            return {"is": "Labels", "flat": value.m}
+        return fields("Labels", value, ("cost", "kernel"))
+    if type(value) is State:
+        return {"is": "State", **{name: inside(part, name) for name, part in _parts(value).items()}}
+    if type(value) is Rows:
+        return fields("Rows", value, ("data",))
+    if type(value) is Sparse:
+        return fields("Sparse", value, ("begin", "length", "indices", "data", "width", "top", "norms", "sums"))
+    if type(value) is Objects:
+        return fields("Objects", value, ("items",))
+    if type(value) is Matrix and type(value.function) in PARTS.values():
+        return fields("Matrix", value, ("function",))
+    if isinstance(value, Matrix | Pairwise):
+        return {**_named("kernel", value.function, value.function, users), "pairwise": isinstance(value, Pairwise)}
+    if isinstance(value, User):
+        return _named("loss", value.written[0], value.written, users)
+    if callable(value) and not isinstance(value, type):
+        return _named("kernel" if path.endswith("kernel") else "function", value, value, users)
+    raise TypeError(
+        f"{path}: a value of type {type(value).__qualname__} cannot be saved without running code on loading; numbers, text, "
+        "arrays, lists, dicts and onkel's own kernels, losses and steps can"
+    )
+
+
+def _named(kind: str, function: Any, identity: Any, users: dict[tuple[str, str], Any]) -> dict[str, str]:
+    name = getattr(function, "__name__", type(function).__name__)
+    if users.setdefault((kind, name), identity) != identity:
+        raise ValueError(f"two different {kind} functions of this model are called {name!r}; give them names of their own")
+    return {"is": kind, "name": name}
+
+
+# --- putting together ------------------------------------------------------------------------------------------------------------
+
+
+def build(tree: Any, arrays: Mapping[str, Array], given: Given) -> Any:
+    """The value that ``describe`` took apart; ValueError, TypeError or KeyError where the tree does not make sense."""
+    if sum(m * m for m in _flat_sets(tree)) > _FLAT * _FLAT:  # matrices of m x m, the one thing that is larger than its description
+        raise ValueError(f"more classes in flat label sets than {_FLAT}")
+    return _build(tree, arrays, given)
+
+
+def _flat_sets(tree: Any) -> Iterator[int]:
+    for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from _flat_sets(part)
+    if isinstance(tree, dict) and tree.get("is") == "Labels" and "flat" in tree:
+        if type(tree["flat"]) is not int or tree["flat"] < 1:
+            raise ValueError(f"a flat label set of {tree['flat']!r} classes")
+        yield tree["flat"]
+
+
+def _build(tree: Any, arrays: Mapping[str, Array], given: Given) -> Any:
+    def inside(part: Any) -> Any:
+        return _build(part, arrays, given)
+
+    if isinstance(tree, list):
+        return [inside(item) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if "is" not in tree:
+        return {key: inside(item) for key, item in tree.items()}
+    kind, rest = tree["is"], {key: item for key, item in tree.items() if key != "is"}
+    if kind in ("kernel", "loss", "function"):
+        found = given.find(kind, rest["name"])
+        return kernel(found) if rest.get("pairwise") and not isinstance(found, Pairwise) else found
+    if kind == "array":
+        return arrays[rest["name"]]
+    if kind == "objects":
+        items = np.empty(len(rest["items"]), object)
+        items[:] = inside(rest["items"])
+        return items.reshape(rest["shape"])
+    if kind == "number":
+        return np.dtype(_plain(rest["dtype"])).type(inside(rest["value"]))
+    if kind == "float":
+        return float(rest["text"])
+    if kind == "bytes":
+        return bytes.fromhex(rest["hex"])
+    if kind == "tuple":
+        return tuple(inside(rest["items"]))
+    if kind == "dict":
+        return {inside(key): inside(item) for key, item in rest["items"]}
+    if kind == "learned":
+        learner, state = inside(rest["learner"]), inside(rest["state"])
+        check(learner, state)
+        return learner, state
+    if kind == "Labels" and "flat" in rest:
+        return Labels.flat(rest["flat"])
+    parts = {key: inside(item) for key, item in rest.items()}
+    if kind == "Labels":
+        return Labels(**parts)
+    if kind == "Learner":
+        return Learner(**parts)
+    if kind == "State":
+        return _state(**parts)
+    if kind == "Rows":
+        return Rows(_matrix("points", parts["data"]))
+    if kind == "Objects":
+        return Objects(parts["items"])
+    if kind == "Sparse":
+        return _sparse(**parts)
+    if kind == "Matrix":
+        return Matrix(**parts)
+    if kind not in PARTS:
+        raise ValueError(f"there is no part called {kind!r}")
+    return PARTS[kind](**parts)
+
+
+def _plain(dtype: str) -> str:
+    if np.dtype(dtype).kind not in KINDS:
+        raise ValueError(f"numbers of type {dtype!r}")
+    return dtype
+
+
+def _matrix(name: str, array: Any) -> Array:
+    if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype not in (np.float32, np.float64):
+        raise ValueError(f"{name} must be rows of float32 or float64 numbers")
+    return array
+
+
+def _sparse(begin: Array, length: Array, indices: Array, data: Array, width: int, top: int, norms: Array, sums: Array) -> Sparse:
+    store = Sparse.__new__(Sparse)  # norms are kept, not measured again: to the bit the same
+    store.begin, store.length, store.indices, store.data, store.width, store.top = begin, length, indices, data, width, top
+    store.norms, store.sums = norms, sums
+    return store
+
+
+# --- states: by name, so that a file does not depend on where the loop keeps things ----------------------------------------------
+
+_NUMBERS = ("T", "N", "USED", "HEAD", "SCALE", "THETA", "ETA", "ETA_THETA", "V_THETA", "PI", "N2", "P", "R", "COUNT", "STALE")
+_OFFSET = (at.B, at.ETA_B, at.V_B)
+
+
+def _parts(state: State) -> dict[str, Any]:
+    """Everything that the next step depends on; room to work in is left out.  Empty places are kept: the bits depend on order."""
+    m, base, slots = state.m, state.base, state.slots
+    parts = {
+        "m": m,
+        "base": base,
+        "scalar": state.scalar,
+        "numbers": {name.lower(): float(state.num[getattr(at, name)]) for name in _NUMBERS},
+        "offset": np.stack([state.num[at.NUMBERS + row * m : at.NUMBERS + (row + 1) * m] for row in _OFFSET]),
+        "width": state.width,
+    }
+    if state.width == 0:
+        return parts
+    return {
+        **parts,
+        "coef": slots[:m],
+        "trace": slots[m:base],
+        "magnitude": slots[base + at.MAG],
+        "own": slots[base + at.KXX],
+        "born": state.born,
+        "gram": state.gram,
+        "points": slots[base + at.AUX :] if state.store is None else state.store,
+    }
+
+
+def _state(m: Any, base: Any, scalar: Any, width: Any, numbers: Any, offset: Any, **rows: Any) -> State:
+    _must(type(m) is type(base) is type(width) is int and type(scalar) is bool and base in (m, 2 * m), "the number of outputs")
+    _must(_is(offset, (3, m), np.float64), "the offset")
+    state = State(m, base, scalar, np.zeros(at.length(m)))
+    for name in _NUMBERS:
+        state.num[getattr(at, name)] = numbers[name.lower()]
+    for row, values in zip(_OFFSET, offset, strict=True):
+        state.num[at.NUMBERS + row * m : at.NUMBERS + (row + 1) * m] = values
+    if width == 0 and not rows:
+        return state
+    coef, trace, magnitude, own, points = (rows[name] for name in ("coef", "trace", "magnitude", "own", "points"))
+    room, dtype = coef.shape[-1], coef.dtype
+    _must(_is(coef, (m, room), dtype) and _is(trace, (base - m, room), dtype), "the coefficients")
+    _must(_is(magnitude, (room,), dtype) and _is(own, (room,), dtype), "the coefficients")
+    direct = isinstance(points, np.ndarray)
+    _must(_is(points, (width, room), dtype) if direct else isinstance(points, Rows | Sparse | Objects), "the points")
+    state.slots = np.zeros((base + at.AUX + (width if direct else 0), room), dtype)
+    state.slots[:m], state.slots[m:base] = coef, trace
+    state.slots[base + at.MAG], state.slots[base + at.KXX] = magnitude, own
+    if direct:
+        state.slots[base + at.AUX :] = points
+    else:
+        state.store = points
+    state.born, state.gram, state.width = rows["born"], rows["gram"], width
+    return state
+
+
+def check(learner: Learner, state: State) -> None:
+    """Refuse a state that the compiled loop, which asks nothing, could not work on safely."""
+    _must(isinstance(learner, Learner) and isinstance(state, State), "a learner and its state")
+    fresh, m = learner.init(), state.m
+    _must((m, state.base, state.scalar) == (fresh.m, fresh.base, fresh.scalar), f"{m} outputs for {fresh.m}")
+    _must(_is(state.num, fresh.num.shape, np.float64), "the numbers")
+    kept = np.delete(state.num[: at.NUMBERS + at.KEPT_VECTORS * m], at.THETA)
+    _must(np.isfinite(kept).all() and not np.isinf(state.num[at.THETA]), "numbers that are not finite")
+    _must(math.isnan(state.num[at.THETA]) == math.isnan(fresh.num[at.THETA]), "a margin")
+    t, n, used, head = (_whole(state.num[i]) for i in (at.T, at.N, at.USED, at.HEAD))
+    if state.width == 0:
+        _must(n == used == head == t == 0, "points")
+        return
+    base, room, dtype = state.base, state.slots.shape[1], state.slots.dtype
+    _must(dtype in (np.float32, np.float64), "the type of numbers")
+    _must(room >= at.LANES and room % at.LANES == 0 and n <= used <= room and head < room, "the places of the points")
+    if (size := learner.budget.size) is not None:
+        _must(n <= size <= room < size + at.LANES, f"{n} points in {room} places for a budget of {size}")
+    slots = state.slots
+    _must(np.isfinite(slots[: base + 2]).all() and np.isfinite(slots[base + at.AUX :]).all(), "coefficients or points")
+    _must(_is(state.born, (room,), np.int64) and (state.born <= t).all() and (state.born >= -1).all(), "the birth dates")
+    places = (head + np.arange(n)) % room if learner.budget.drop == DROPS[at.OLDEST] else np.arange(n)
+    live = np.zeros(room, bool)
+    live[places] = True
+    _must((live == (state.born >= 0)).all() and (n == 0 or used > places.max()), "which places are taken")
+    _must(not slots[: base + 1, ~live].any(), "coefficients of empty places")
+    layers = learner._layers
+    shape = (layers, room, room + at.LANES) if layers else (0, 0, 0)
+    _must(_is(state.gram, shape, np.float64 if layers == 2 else dtype) and np.isfinite(state.gram).all(), "the Gram matrix")
+    _check_store(state.store, room, state.width, dtype, direct=is_direct(learner.kernel))
+
+
+def _check_store(store: Store | None, room: int, width: int, dtype: Any, direct: bool) -> None:
+    if store is None:
+        _must(width >= 1 and direct, "the points")
+    elif isinstance(store, Objects):
+        _must(width == -1 and type(store.items) is list and len(store.items) == room, "the objects")
+    elif isinstance(store, Rows):
+        _must(_is(store.data, (room, width), dtype) and np.isfinite(store.data).all(), "the points")
+    else:
+        heap = len(store.indices)
+        _must(type(store.top) is int and 0 <= store.top <= heap and store.width == width >= 1, "the points")
+        _must(_is(store.indices, (heap,), np.int32) and _is(store.data, (heap,), dtype), "the points")
+        _must(_is(store.begin, (room,), np.int64) and _is(store.length, (room,), np.int64), "the points")
+        _must(_is(store.norms, (room,), dtype) and _is(store.sums, (room,), dtype), "the points")
+        for places in (store.begin, store.length):
+            _must((places >= 0).all() and (places <= heap).all(), "the points")
+        _must(((store.begin + store.length)[store.length > 0] <= store.top).all(), "the points")
+        _must((store.indices >= 0).all() and (store.indices < width).all() and np.isfinite(store.data).all(), "the points")
+
+
+def _is(array: Any, shape: tuple[int, ...], dtype: Any) -> bool:
+    return isinstance(array, np.ndarray) and array.shape == shape and array.dtype == dtype
+
+
+def _whole(number: float) -> int:
+    _must(number >= 0 and number == math.floor(number) and number < 2**53, "counts")
+    return int(number)
+
+
+def _must(holds: Any, what: str) -> None:
+    if not holds:
+        raise ValueError(f"state and learner do not fit together: {what}")

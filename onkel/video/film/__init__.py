@@ -1,0 +1,4 @@
+"""`onkel video`: frames in from files, folders, cameras and addresses; masks, films and boxes out.
+
+Imports OpenCV and PyAV, which the extra `video` brings.
+"""
