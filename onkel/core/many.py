@@ -10,13 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.learner import Learner, Trace, check_threads, checked_weights
+from onkel.core.checks import check_threads, checked_weights
+from onkel.core.drive import Trace, advance, in_loop
+from onkel.core.learner import Learner
+from onkel.core.machine.blas import one_blas_thread
 from onkel.core.maths.kernels import GEOMETRY, Matrix
 from onkel.core.maths.labelled import Softmax
 from onkel.core.maths.losses import Huber, Logistic, Square
 from onkel.core.points.dense import Array, Rows, finish_rows
-from onkel.core.points.matrices import Store, Workspace, evaluate
-from onkel.core.points.products import one_blas_thread
+from onkel.core.points.matrices import Workspace, evaluate
+from onkel.core.points.read import Store
 from onkel.core.state import State
 
 PIECE = 256  # examples that learners of the same points go through together
@@ -111,7 +114,7 @@ def in_turns(jobs: list[Job], weight: Any) -> list[Trace]:
     """Learn the stream, one learner, or several of them piece by piece."""
     if len(jobs) == 1:
         learner, state, block, y = jobs[0]
-        return [learner.advance(state, block, y, weight)]
+        return [advance(learner, state, block, y, weight)]
     block = jobs[0].block
     room = Shared(block.dtype)
     told: list[list[Trace]] = [[] for _ in jobs]
@@ -120,7 +123,7 @@ def in_turns(jobs: list[Job], weight: Any) -> list[Trace]:
         rows, importance = block.take(piece), None if weight is None else weight[piece]
         room.kept.clear()
         for (learner, state, _, y), traces in zip(jobs, told, strict=True):
-            traces.append(learner.advance(state, rows, y[piece], importance, room=room, before=first))
+            traces.append(advance(learner, state, rows, y[piece], importance, room=room, before=first))
     return [Trace(*map(np.concatenate, zip(*traces, strict=True))) for traces in told]
 
 
@@ -146,7 +149,7 @@ def _stores_all(learner: Learner, block: Store, state: State) -> bool:
     """Whether every example takes a place and the oldest leaves it, so that the points do not depend on the scores, and kernel
     values come from matrices."""
     always = learner.budget.drop == "oldest" and isinstance(learner.loss, Square | Logistic | Huber | Softmax)
-    return always and isinstance(block, Rows) and not learner.in_loop(state, block)
+    return always and isinstance(block, Rows) and not in_loop(learner, state, block)
 
 
 def _price(learner: Learner) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onkel.core.loop import layout as at
 from onkel.core.machine.lanes import aligned
 from onkel.core.points.dense import Array, Rows
-from onkel.core.points.matrices import Store
+from onkel.core.points.read import Store
 
 
 @dataclass(eq=False)

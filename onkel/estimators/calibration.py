@@ -7,14 +7,12 @@ is one small vector of numbers (``fresh`` makes it), which is copied, saved and 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.loop.layout import CALL, NUMBERS, TRACE, VECTORS
-from onkel.core.loop.scan import answer, learn_one
-from onkel.core.machine.calls import array_at, data_of, matrix_of, unpacked
+from onkel.core.machine.calls import matrix_of
 from onkel.core.machine.compiled import compiled
 
 SHARPNESS, INFORMATION, REACH, SPREAD, CENTER, COUNT, CELLS = range(7)
@@ -29,6 +27,14 @@ def fresh() -> NDArray[np.float64]:
     cells[INFORMATION] = 1.0
     cells[REACH] = 2.0
     return cells
+
+
+class Temperature(NamedTuple):
+    """Probabilities of classes: softmax(a f)."""
+
+    @compiled
+    def follow(calibration, cells, scores, y, weight):
+        sharpen(cells, matrix_of(scores, 0, 1, scores.size), y, weight)
 
 
 @compiled
@@ -75,6 +81,16 @@ def probabilities(cells: NDArray[np.float64], scores: NDArray[Any]) -> NDArray[n
 # errors stay within some multiple of their running mean.  (Gibbs and Candes 2021; Angelopoulos, Candes and Tibshirani 2023)
 
 
+class Interval(NamedTuple):
+    """Intervals that miss a share ``miss`` of the targets."""
+
+    miss: float
+
+    @compiled
+    def follow(calibration, cells, scores, y, weight):
+        widen(cells, scores, y, calibration.miss)
+
+
 @compiled
 def widen(cells, scores, y, alpha):
     """Intervals f -+ c spread that miss a share alpha of the targets; spread is the running mean of |y - f|."""
@@ -84,6 +100,16 @@ def widen(cells, scores, y, alpha):
         cells[REACH] = max(0.0, cells[REACH] + RATE * ((1.0 if missed else 0.0) - alpha))
         cells[COUNT] += 1.0
         cells[SPREAD] += (residual - cells[SPREAD]) / min(cells[COUNT], WINDOW)
+
+
+class Threshold(NamedTuple):
+    """Alerts for a share ``nu`` of the examples."""
+
+    nu: float
+
+    @compiled
+    def follow(calibration, cells, scores, y, weight):
+        lower(cells, scores, calibration.nu)
 
 
 @compiled
@@ -96,74 +122,6 @@ def lower(cells, scores, nu):
         cells[COUNT] += 1.0
         cells[CENTER] += away / min(cells[COUNT], WINDOW)
         cells[SPREAD] += (abs(away) - cells[SPREAD]) / min(cells[COUNT], WINDOW)
-
-
-NOTHING, CLASSES, REALS, ALERTS = range(4)
-
-
-# The short ways in: one call for one example, which learns and calibrates on the scores that it had before.  ``fixed`` is packed
-# by Model.bind, which also says what a row is like; anything else is UNFIT, and has to take the long way.
-
-UNFIT = -4
-
-
-@compiled(melt=True)
-def sound(address, x):
-    if address == 0:
-        return False
-    good = True
-    for j in range(x.size):
-        good = good and math.isfinite(x[j])
-    return good
-
-
-@compiled(borrow=True, nogil=False)
-def learn_row(fixed, row, y):
-    cells, kind, share, loss, kappa, kernel, rule, num, slots, born, gram, eta, like = unpacked(fixed)
-    address = data_of(row, like)
-    x = array_at(address, like[2], slots)
-    if not sound(address, x):
-        return UNFIT
-    code = learn_one(loss, kappa, kernel, np.inf, rule, num, slots, born, gram, x, y, 1.0, eta)
-    if code >= 0 and kind != NOTHING:
-        end = num.size - CALL
-        m = (end - NUMBERS - TRACE) // (VECTORS + 1)
-        scores = num[end - TRACE - m : end - TRACE]
-        if kind == CLASSES:
-            sharpen(cells, matrix_of(scores, 0, 1, m), num[end : end + 1], num[end + 2 : end + 3])
-        elif kind == REALS:
-            widen(cells, scores, num[end : end + 1], share)
-        else:
-            lower(cells, scores, share)
-    return code
-
-
-@compiled(borrow=True, nogil=False)
-def best_row(fixed, row):
-    """The code of the highest score, the lowest code on ties."""
-    kappa, kernel, first, num, slots, work, raw, like = unpacked(fixed)
-    address = data_of(row, like)
-    x = array_at(address, like[2], slots)
-    if not sound(address, x):
-        return UNFIT
-    answer(kappa, kernel, matrix_of(x, 0, 1, x.size), 0, first, num, slots, work, raw)
-    m = raw.size // 2
-    best = 0
-    for z in range(1, m):
-        best = z if raw[m + z] > raw[m + best] else best
-    return best
-
-
-@compiled(borrow=True, nogil=False)
-def score_row(fixed, row):
-    """The first score; not a number where the row is unfit."""
-    kappa, kernel, first, num, slots, work, raw, like = unpacked(fixed)
-    address = data_of(row, like)
-    x = array_at(address, like[2], slots)
-    if not sound(address, x):
-        return math.nan
-    answer(kappa, kernel, matrix_of(x, 0, 1, x.size), 0, first, num, slots, work, raw)
-    return raw[raw.size // 2]
 
 
 def half_width(cells: NDArray[np.float64]) -> float:

@@ -16,13 +16,14 @@ import numpy as np
 from numba import float64
 from numpy.typing import NDArray
 
-from onkel.core.learner import Learner, Trace
-from onkel.core.loop import layout
+from onkel.core.drive import Trace, advance, score_block
+from onkel.core.learner import Learner
+from onkel.core.loop import layout, one_row
 from onkel.core.machine.calls import ROW, packed, rows_like
 from onkel.core.maths.steps import Adaptive
 from onkel.core.maths.user_loss import User
 from onkel.core.points.dense import Array
-from onkel.core.points.matrices import is_sparse
+from onkel.core.points.read import is_sparse
 from onkel.estimators import calibration
 from onkel.estimators.missing import with_mask
 from onkel.estimators.plan import Plan, spread_gamma
@@ -235,7 +236,7 @@ class Model:
         block = self.read(X)
         y = self.learner.targets(targets, len(block))
         if self.detector is None:
-            trace = self.learner.advance(self.state, block, y, weight)
+            trace = advance(self.learner, self.state, block, y, weight)
             self._calibrate(trace, y, weight)
             return StreamTrace(*trace, np.zeros(len(block), bool))
         parts, done = [], 0
@@ -251,7 +252,7 @@ class Model:
         before = self.state.copy()
         learner = self._hurried() if self.hurry else self.learner
         w = None if weight is None else weight[piece]
-        trace = learner.advance(self.state, block.take(piece), y[piece], w)
+        trace = advance(learner, self.state, block.take(piece), y[piece], w)
         n = stop = len(trace.loss)
         spoke = np.zeros(n, bool)
         for i, value in enumerate(self._signal(trace, y[piece])):
@@ -263,7 +264,7 @@ class Model:
             self.state = before
             piece = slice(piece.start, piece.start + stop)
             w = None if w is None else w[:stop]
-            trace = learner.advance(self.state, block.take(piece), y[piece], w)
+            trace = advance(learner, self.state, block.take(piece), y[piece], w)
         self._calibrate(trace, y[piece], w)
         self.hurry = max(0, self.hurry - stop)
         if spoke.any():
@@ -325,19 +326,22 @@ class Model:
         plan, learner, state = self.plan, self.learner, self.state
         if self.first is not None or self.detector is not None or plan.missing != "error" or plan.budget is None:
             return False
-        if state.store is not None or state.width <= 0 or learner._eta is None or isinstance(learner.loss, User):
+        if state.store is not None or state.width <= 0 or learner.fixed_eta is None or isinstance(learner.loss, User):
             return False
-        kind = {"classes": calibration.CLASSES, "reals": calibration.REALS}.get(plan.task, calibration.NOTHING)
-        share = 1.0 - plan.coverage
-        if plan.tracks:
-            kind, share = calibration.ALERTS, plan.nu
+        follow: Any = one_row.Nothing()
+        if plan.task == "classes":
+            follow = calibration.Temperature()
+        elif plan.task == "reals":
+            follow = calibration.Interval(1.0 - plan.coverage)
+        elif plan.tracks:
+            follow = calibration.Threshold(float(plan.nu))  # type: ignore[arg-type]
         like = rows_like(state.width, state.slots.dtype)
-        described = (learner.loss, learner._kappa, learner.kernel, learner._rule)
+        described = (learner.loss, learner.label_kernel, learner.kernel, learner.settings)
         arrays = (state.num, state.slots, state.born, state.gram)
-        self.take = packed(calibration.learn_row, (self.cells, kind, share, *described, *arrays, learner._eta, like), ROW, float64)
+        self.take = packed(one_row.learn_row, (self.cells, follow, *described, *arrays, learner.fixed_eta, like), ROW, float64)
         work, raw = np.zeros((1, state.slots.shape[1]), state.slots.dtype), np.zeros(2 * state.m)
-        looks = (learner._kappa, learner.kernel, state.base + layout.AUX, state.num, state.slots, work, raw, like)
-        self.look = packed(calibration.best_row if plan.task == "classes" else calibration.score_row, looks, ROW)
+        looks = (learner.label_kernel, learner.kernel, state.base + layout.AUX, state.num, state.slots, work, raw, like)
+        self.look = packed(one_row.best_row if plan.task == "classes" else one_row.score_row, looks, ROW)
         return True
 
     def learn_row(self, x: Any, y: float) -> bool:
@@ -345,7 +349,7 @@ class Model:
         if self.take is None and not self.bind():
             return False
         code = self.take(x, y)
-        if code >= 0 or code == calibration.UNFIT:
+        if code >= 0 or code == one_row.UNFIT:
             return bool(code >= 0)
         raise FloatingPointError(
             f"x = {x!r:.80} takes the model out of the range of finite numbers; nothing was changed. "
@@ -370,7 +374,7 @@ class Model:
 
     def score(self, X: Any) -> Array:
         """Scores of checked examples: (n,), or (n, m) over ``classes``."""
-        return self.learner.score_block(self.state, self.read(X))
+        return score_block(self.learner, self.state, self.read(X))
 
 
 def part(y: Any, piece: slice) -> Any:

@@ -16,7 +16,7 @@ from onkel.core.maths.labelled import Softmax, Structured
 from onkel.core.maths.labels import Labels
 from onkel.core.maths.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Novelty, Square
 from onkel.core.maths.steps import Adaptive, Alma, Explicit, Implicit
-from onkel.core.points.matrices import is_sparse
+from onkel.core.points.read import is_sparse
 from onkel.estimators.missing import Observed
 
 KERNELS = ("rbf", "laplacian", "matern", "poly", "linear")

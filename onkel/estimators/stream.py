@@ -13,7 +13,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from onkel.core.maths.kernels import Matrix, as_kernel
 from onkel.core.maths.labels import Labels
-from onkel.core.points.matrices import Objects, read
+from onkel.core.points.objects import Objects
+from onkel.core.points.read import read
 from onkel.estimators.model import KEPT, Coded, Model, part, restored, rows
 from onkel.estimators.plan import Plan
 from onkel.saved.tree import check

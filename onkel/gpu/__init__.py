@@ -15,14 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.learner import Learner, Trace, _failure
+from onkel.core.checks import failure
+from onkel.core.drive import Trace, settle
+from onkel.core.learner import Learner
 from onkel.core.loop import layout as at
 from onkel.core.maths.kernels import RBF, Linear, Polynomial
 from onkel.core.maths.labelled import Softmax, Structured
 from onkel.core.maths.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Novelty, Square
 from onkel.core.maths.steps import Explicit, Implicit, etas, small_enough
 from onkel.core.points.dense import Array, Rows
-from onkel.core.points.matrices import Store
+from onkel.core.points.read import Store
 from onkel.core.state import State
 from onkel.gpu.scan import SCAN
 from onkel.gpu.values import VALUES
@@ -37,7 +39,7 @@ THREADS = 512  # of a learner that has a multiprocessor for itself; where two sh
 
 
 def learn(learner: Learner, state: State, block: Store, y: NDArray[np.float64], weight: Any = None) -> Trace:
-    """Learn a block in place, as ``Learner.advance`` does."""
+    """Learn a block in place, as ``core.drive.advance`` does."""
     return learn_many([learner], [state], block, y, weight)[0]
 
 
@@ -53,7 +55,7 @@ def learn_many(
     for i, (learner, state) in enumerate(zip(learners, states, strict=True)):
         if state.width and (state.width, state.slots.dtype) != (block.width, block.dtype):
             raise ValueError("backend='gpu' runs learners together only on states of one width and number type; take backend='cpu'")
-        learner._settle(state, block)
+        settle(learner, state, block)
         key = (state.slots.shape[1], type(learner.loss), getattr(learner.loss, "labels", None))
         groups.setdefault(key, []).append(i)
     n, share = len(block), cp.cuda.runtime.memGetInfo()[0] // 4
@@ -338,7 +340,7 @@ class Group:
         failed = self.nums[:, FAILED].get()
         if failed.any():
             i = int(np.flatnonzero(failed)[0])
-            raise _failure(at.NOT_FINITE, first + int(failed[i]) - 1, self.learners[i])
+            raise failure(at.NOT_FINITE, first + int(failed[i]) - 1)
 
     def _write_back(self, n: int) -> None:
         """The states as the CPU would have left them."""

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onkel.core.drive import gram_layers
 from onkel.core.learner import Learner
 from onkel.core.loop import layout as at
 from onkel.core.maths.budget import DROPS, Budget
@@ -32,7 +33,8 @@ from onkel.core.maths.losses import EpsilonInsensitive, Hinge, Huber, Logistic, 
 from onkel.core.maths.steps import Adaptive, Alma, Explicit, Implicit, InvSqrt, SqrtDecay
 from onkel.core.maths.user_loss import User
 from onkel.core.points.dense import Array, Rows
-from onkel.core.points.matrices import Objects, Store
+from onkel.core.points.objects import Objects
+from onkel.core.points.read import Store
 from onkel.core.points.sparse import Sparse
 from onkel.core.state import State
 from onkel.estimators.missing import Observed
@@ -319,7 +321,7 @@ def check(learner: Learner, state: State) -> None:
     live[places] = True
     _must((live == (state.born >= 0)).all() and (n == 0 or used > places.max()), "which places are taken")
     _must(not slots[: base + 1, ~live].any(), "coefficients of empty places")
-    layers = learner._layers
+    layers = gram_layers(learner)
     shape = (layers, room, room + at.LANES) if layers else (0, 0, 0)
     _must(_is(state.gram, shape, np.float64 if layers == 2 else dtype) and np.isfinite(state.gram).all(), "the Gram matrix")
     _check_store(state.store, room, state.width, dtype, direct=is_direct(learner.kernel))

@@ -13,7 +13,8 @@ import scipy.sparse as sp
 import onkel
 from onkel import RBF, Budget, Explicit, Hinge, Implicit, Laplacian, Learner, Linear, Matern, Novelty, Polynomial
 from onkel.core import learner as engine
-from onkel.core.points.matrices import diagonal, read
+from onkel.core.points.matrices import diagonal
+from onkel.core.points.read import read
 from tests.core import naive
 
 KERNELS = {

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import onkel
+from onkel.core.machine.blas import one_blas_thread
 from onkel.core.points import products
-from onkel.core.points.products import one_blas_thread
 
 
 @pytest.mark.parametrize("d", [16, 17, 31, 32, 100, 784])

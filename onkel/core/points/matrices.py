@@ -1,8 +1,8 @@
-"""Points in blocks: what may come in, how much of it at a time, and kernel matrices between blocks and stored points.
+"""Kernel matrices between blocks and stored points, and how much of them at a time.
 
-Points are rows of an array (dense.py), rows of a CSR matrix (sparse.py), or any objects.  Each kind has a store that keeps the
-points of the budget by slot, and a way to get the kernel matrix between a block of examples and a store: matrix products for
-products and distances, compiled loops for the rest, the user's own callable for his kernels.
+Each kind of points has a store that keeps the points of the budget by slot, and a way to get the kernel matrix between a block
+of examples and a store: matrix products for products and distances, compiled loops for the rest, the user's own callable for
+his kernels.
 """
 
 from __future__ import annotations
@@ -14,120 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from onkel.core.machine.blas import one_blas_thread
 from onkel.core.machine.lanes import WIDTH
 from onkel.core.maths.kernels import Matrix, Pairwise, Product, Sum, as_kernel, is_direct
 from onkel.core.points.dense import Array, Rows
-from onkel.core.points.products import fits, one_blas_thread
-from onkel.core.points.sparse import Sparse
-
-
-class Objects:
-    """Points of any kind: strings, graphs, whatever the user's kernel understands."""
-
-    dtype = np.dtype(np.float64)
-    width = -1
-
-    def __init__(self, items: list[Any]):
-        self.items = items
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    @property
-    def nbytes(self) -> int:
-        return 8 * len(self.items)
-
-    def take(self, index: Any) -> Objects:
-        return Objects([self.items[i] for i in np.arange(len(self))[index]])
-
-    def empty(self, n: int) -> Objects:
-        return Objects([None] * n)
-
-    def put(self, slots: Array, block: Objects, rows: Array) -> None:
-        for slot, row in zip(slots, rows, strict=True):
-            self.items[slot] = block.items[row]
-
-    def copy(self) -> Objects:
-        return Objects(list(self.items))
-
-    def plain(self) -> list[Any]:
-        return self.items
-
-
-Store = Rows | Sparse | Objects
-
-
-# --- what may come in ------------------------------------------------------------------------------------------------------------
-
-
-def is_sparse(X: Any) -> bool:
-    return type(X).__module__.startswith("scipy.sparse")
-
-
-def read(X: Any, kernel: Any, dtype: Any = None) -> Store:
-    """X as a block of points, checked: finite numbers in rows, or objects where the kernel is the user's own callable."""
-    if is_sparse(X):
-        kind = np.dtype(dtype or (np.float32 if X.dtype == np.float32 else np.float64))
-        block: Store = Sparse.of(X, kind)
-        values, width = block.data, block.width  # type: ignore[union-attr]
-    else:
-        array = _as_numbers(X)
-        if array is None:
-            if not isinstance(kernel, Matrix):
-                raise ValueError(
-                    "X must be numbers in rows, shape (n, d); to learn from other objects give a kernel that understands them: "
-                    "a callable (X, Z) -> matrix"
-                )
-            items = list(X)
-            if not items:
-                raise ValueError("X is empty: give at least one example")
-            return Objects(items)
-        if array.ndim != 2:
-            raise ValueError(
-                f"X must have two dimensions, (examples, features); got shape {array.shape}. "
-                "Reshape your data: X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one example"
-            )
-        kind = np.dtype(dtype or (np.float32 if array.dtype in (np.float16, np.float32) else np.float64))
-        with np.errstate(over="ignore"):  # what does not fit the model's float32 becomes infinite, and is refused below
-            values, width = np.ascontiguousarray(array, kind), array.shape[1]
-        if not values.flags.writeable:
-            values = values.copy()  # loops are compiled for arrays that may be written; a second kind would compile them again
-        block = Rows(values)
-    if len(block) == 0 or width == 0:
-        raise ValueError(
-            f"X is empty (shape {X.shape if hasattr(X, 'shape') else np.shape(X)}): give at least one example and one feature"
-        )
-    # of long rows the squared lengths tell in one pass, unless they overflow
-    if (width < 64 or not np.isfinite(block.norms).all()) and not np.isfinite(values).all():  # type: ignore[union-attr]
-        raise ValueError(f"X holds NaN or infinity{_where(values)}; every value must be a finite {kind.name} number")
-    return block
-
-
-def _where(values: Array) -> str:
-    if values.ndim != 2:
-        return ""
-    row, column = np.argwhere(~np.isfinite(values))[0]
-    return f", first in row {row}, column {column}"
-
-
-def _as_numbers(X: Any) -> Array | None:
-    if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
-        return X
-    if isinstance(X, str | bytes):
-        raise ValueError(f"X must be a sequence of examples; got one string {X[:20]!r}")
-    try:
-        array = np.asarray(X)
-        if array.dtype.kind in "biuf":
-            return array
-        if array.dtype.kind == "O" and array.ndim == 2:
-            return array.astype(np.float64)
-    except (ValueError, TypeError):
-        pass
-    return None
-
-
-# --- how much at a time -----------------------------------------------------------------------------------------------------------
-
+from onkel.core.points.products import fits
+from onkel.core.points.read import Store, read
 
 WORTH_SHARING = 4_000_000  # products of numbers; fewer are done before another thread has woken up
 

@@ -5,15 +5,10 @@ hundred rows or two.  Here tiles of 4 x 4 products run down the features with ev
 where they lie; the stored rows are taken in chunks that stay in the second-level cache, and a block with itself only below its
 diagonal.  Each product is summed in the same order wherever it stands, so cutting a stream into other blocks, of four rows
 at least, changes no bit.
-``one_blas_thread`` limits BLAS where it is the better choice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -100,33 +95,3 @@ def multiply(X, Z, K, lower, tail):
 def products(X: NDArray[Any], Z: NDArray[Any], K: NDArray[Any], lower: bool) -> None:
     """K = X Z' for the first rows of Z; with ``lower`` only what is below the diagonal is sure to be there."""
     multiply(X, Z, K, lower, _TAIL)
-
-
-# --- BLAS, held to one thread ---------------------------------------------------------------------------------------------------
-
-_lock, _holders, _limit = Lock(), 0, None
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """BLAS on one thread until the last holder leaves: on small blocks, or on a busy machine, more of them wait for each other, and
-    several learners at once have cores enough to fill."""
-    global _holders, _limit
-    with _lock:
-        _holders += 1
-        if _holders == 1:
-            _limit = _controller().limit(limits=1, user_api="blas")
-    try:
-        yield
-    finally:
-        with _lock:
-            _holders -= 1
-            if _holders == 0:
-                _limit.restore_original_limits()  # type: ignore[attr-defined]
-
-
-@cache
-def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()

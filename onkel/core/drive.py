@@ -1,0 +1,183 @@
+"""A learner at work on a block of checked points: in portions that fit, by rows computed in the loop or by matrices."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.core.checks import failure
+from onkel.core.loop import layout as at
+from onkel.core.loop import scan
+from onkel.core.machine.blas import one_blas_thread
+from onkel.core.machine.compiled import bound
+from onkel.core.maths.budget import NO_LIMIT
+from onkel.core.maths.kernels import is_direct
+from onkel.core.maths.steps import Adaptive
+from onkel.core.maths.user_loss import User
+from onkel.core.points.dense import Array, Rows
+from onkel.core.points.matrices import Workspace, calm_blas, diagonal, rows_at_once
+from onkel.core.points.read import Store
+from onkel.core.state import State
+
+if TYPE_CHECKING:
+    from onkel.core.learner import Learner
+
+# Kernel values are computed in the loop up to this many stored numbers, four times as many where there are few features (then the
+# exponentials are most of the work); beyond, by matrix products.  Measured crossovers.
+DIRECT_SIZE, FEW_FEATURES = 32_000, 32
+CHUNK = 8192  # rows between two looks at the outside world
+
+
+class Trace(NamedTuple):
+    """What happened, one entry per example, taken before its update (theta and size: after it)."""
+
+    scores: Array
+    loss: NDArray[np.float64]
+    mistake: NDArray[np.bool_]
+    eta: NDArray[np.float64]
+    theta: NDArray[np.float64]
+    size: NDArray[np.int64]
+
+
+def advance(
+    learner: Learner,
+    state: State,
+    block: Store,
+    y: NDArray[np.float64],
+    weight: Any = None,
+    threads: int = 1,
+    room: Workspace | None = None,
+    before: int = 0,
+) -> Trace:
+    """Learn a block in place; ``before``: how many examples of the same call came in earlier blocks."""
+    n = len(block)
+    pace = learner.pace(state.t, n, weight)
+    answers, traces = np.empty((n, state.m)), np.empty((at.TRACE, n))
+    room = room or Workspace(block.dtype, threads)
+    start = state.t - before
+    done = 0
+    limited = False
+    with ExitStack() as held:
+        while done < n:
+            size = min(n - done, settle(learner, state, block))
+            if state.store is not None and not limited:
+                held.enter_context(calm_blas(block))
+                limited = True
+            part = slice(done, done + size)
+            run = _direct if state.store is None else _rows
+            code = run(learner, state, block, part, room, y[part], pace if len(pace) == 1 else pace[part], answers[part], traces)
+            if code < 0:
+                raise failure(code, state.t - start)
+            done += size
+    loss, mistake, eta, theta, length = traces
+    scores = answers[:, 0] if learner.scalar else answers
+    return Trace(scores, loss, mistake.astype(bool), eta, theta, length.astype(np.int64))
+
+
+def _loop(
+    learner: Learner, kernel: Any, state: State, X: Array, inner: Array, own: Array, here: tuple[Any, ...], source: Array
+) -> int:
+    """The hot loop, compiled for these types when they first come and called without looking at them afterwards."""
+    y, pace, *told = here
+    arguments = (X, inner, own, y, pace, learner.settings, state.num, state.slots, state.born, state.gram, *told, source)
+    key = (kernel is learner.kernel, state.slots.dtype, state.gram.dtype)
+    if key not in learner.loops:
+        loop = scan.scan_once if isinstance(learner.loss, User) else scan.scan
+        learner.loops[key] = bound(loop, (learner.loss, learner.label_kernel, kernel), arguments)
+    return int(learner.loops[key](*arguments))
+
+
+def _direct(learner: Learner, state: State, block: Any, part: slice, room: Workspace, *here: Any) -> int:
+    """Rows computed in the loop."""
+    nothing = state.slots[:0]
+    return _loop(learner, learner.kernel, state, block.data[part], nothing, state.slots[0, :0], (*here, part.start), state.born[:0])
+
+
+def _rows(learner: Learner, state: State, block: Store, part: slice, room: Workspace, *here: Any) -> int:
+    """Rows from matrices, then the points that were stored into their slots."""
+    assert state.store is not None
+    rows = block.take(part) if part != slice(0, len(block)) else block
+    used, size = int(state.num[at.USED]), len(rows)
+    columns = min(state.slots.shape[1], _round_up(used + size))
+    K = room.evaluate("K", learner.kernel, rows, state.store, used, columns, (part.start, state.born[:used]))
+    inner = room.evaluate("inner", learner.kernel, rows, rows, size, size, (part.start, state.born[:0]))
+    source = np.full(state.slots.shape[1], -1, np.int64)
+    code = _loop(learner, _GIVEN, state, K, inner, diagonal(learner.kernel, rows), (*here, part.start), source)
+    filled = np.flatnonzero(source >= 0)
+    if len(filled):
+        state.store.put(filled, rows, source[filled])  # type: ignore[arg-type]
+    return code
+
+
+def score_block(learner: Learner, state: State, block: Store, threads: int = 1) -> Array:
+    m, n = state.m, len(block)
+    out = np.zeros((n, m), np.float64)
+    b = state.num[at.NUMBERS : at.NUMBERS + m]
+    used, scale = int(state.num[at.USED]), float(state.num[at.SCALE])
+    if used == 0:
+        out += b
+    elif state.store is None:
+        first = state.base + at.AUX
+        scan.score(learner.label_kernel, learner.kernel, block.data, first, state.num, state.slots, out)  # type: ignore[union-attr]
+    else:
+        size = max(64, 1 << 22 >> int(used).bit_length())
+        coef = scale * state.slots[:m, :used].astype(np.float64)
+        if not learner.scalar and not learner.loss.labels.plain:
+            coef = learner.loss.labels.kernel @ coef
+        coef = np.ascontiguousarray(coef.astype(state.slots.dtype).T)
+        room = Workspace(state.slots.dtype, threads)
+        with one_blas_thread():
+            for first in range(0, n, size):
+                part = block.take(slice(first, first + size)) if n > size else block
+                K = room.evaluate("K", learner.kernel, part, state.store, used, used, (first, state.born[:0]))
+                out[first : first + size] = K @ coef + b
+    return out[:, 0] if learner.scalar else out
+
+
+def gram_layers(learner: Learner) -> int:
+    """How many matrices over the stored points the budget keeps: none, their kernel values, or those and their inverse."""
+    if learner.budget.drop in ("merge", "project"):
+        return 2 if learner.budget.drop == "project" else 1
+    return int(isinstance(learner.step, Adaptive) and learner.step.repair and learner.budget != NO_LIMIT)
+
+
+def _expected(learner: Learner, state: State) -> float:
+    """How many points to make ready for: a whole budget, so that its memory never changes; without one, twice what is there."""
+    limit = learner.budget.limit()
+    return limit if learner.budget.size is not None else min(limit, max(2 * state.size, 256))
+
+
+def in_loop(learner: Learner, state: State, block: Store) -> bool:
+    """Whether the loop computes kernel values itself."""
+    width = max(block.width, 1)
+    limit = 4 * DIRECT_SIZE if width <= FEW_FEATURES else DIRECT_SIZE
+    return is_direct(learner.kernel) and isinstance(block, Rows) and _expected(learner, state) * width <= limit
+
+
+def settle(learner: Learner, state: State, block: Store) -> int:
+    """Make room for the next examples; returns how many may come in one go."""
+    limit = learner.budget.limit()
+    if not state.width:
+        state.width = block.width
+    used, expected, small = state.size, _expected(learner, state), in_loop(learner, state, block)
+    if small:
+        size = CHUNK if learner.budget.size is not None else 256
+    else:
+        size = rows_at_once(block, expected)
+    need = _round_up(int(min(limit, used + size)))
+    room = state.slots.shape[1]
+    if state.slots.shape[0] == 0 or room < need or (state.store is None) != small:
+        if learner.budget.size is None:
+            need = max(need, min(2 * room, _round_up(int(min(limit, 2**62)))))
+        state.lay_out(block, need if learner.budget.size is None else _round_up(learner.budget.size), small, gram_layers(learner))
+    return size
+
+
+_GIVEN = scan.Given()
+
+
+def _round_up(n: int) -> int:
+    return (n + at.LANES - 1) // at.LANES * at.LANES

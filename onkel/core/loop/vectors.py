@@ -1,0 +1,78 @@
+"""Vectors in the arrays of the hot loop: where they begin, sums over the slots, scores of related labels."""
+
+from __future__ import annotations
+
+from onkel.core.loop.layout import LANES, NUMBERS
+from onkel.core.machine.compiled import VECTOR, compiled
+from onkel.core.machine.lanes import load, total, zeros
+
+# Views of arrays are not free in compiled code (each counts references, atomically), so the functions below and their callers
+# pass an array together with the place that is meant.
+
+
+@compiled(melt=True)
+def place(which, m):
+    """Where one of the vectors behind the numbers begins."""
+    return NUMBERS + which * m
+
+
+@compiled(melt=True)
+def padded(n, slots):
+    """n slots in whole SIMD vectors."""
+    return min(slots.shape[1], (n + LANES - 1) // LANES * LANES)
+
+
+@compiled(fastmath=VECTOR, melt=True)
+def dot(a, i, b, j, n):
+    """sum of a[i, :n] b[j, :n], in the arrays' precision."""
+    sum = b.dtype.type(0)
+    for k in range(n):
+        sum += a[i, k] * b[j, k]
+    return sum
+
+
+@compiled(melt=True)
+def sums(K, r, slots, first, n, num, target, m, scale):
+    """num[target + z] = scale times the sum of K[r, :n] slots[first + z, :n], for m rows; four at a time share the loads."""
+    z = 0
+    while z + 4 <= m:
+        a = b = c = d = zeros(slots)
+        p = first + z
+        for k in range(0, n, 16):
+            x = load(K, r, k)
+            a = a + x * load(slots, p, k)
+            b = b + x * load(slots, p + 1, k)
+            c = c + x * load(slots, p + 2, k)
+            d = d + x * load(slots, p + 3, k)
+        num[target + z], num[target + z + 1] = scale * total(a), scale * total(b)
+        num[target + z + 2], num[target + z + 3] = scale * total(c), scale * total(d)
+        z += 4
+    while z < m:
+        a = b = c = d = zeros(slots)
+        k = 0
+        while k + 64 <= n:
+            a = a + load(K, r, k) * load(slots, first + z, k)
+            b = b + load(K, r, k + 16) * load(slots, first + z, k + 16)
+            c = c + load(K, r, k + 32) * load(slots, first + z, k + 32)
+            d = d + load(K, r, k + 48) * load(slots, first + z, k + 48)
+            k += 64
+        while k < n:
+            a = a + load(K, r, k) * load(slots, first + z, k)
+            k += 16
+        num[target + z] = scale * total((a + b) + (c + d))
+        z += 1
+
+
+@compiled(melt=True)
+def mix(kappa, num, source, target, m):
+    """target = kappa source for two vectors in num: from sums of coefficients to scores of related labels.
+
+    An empty kappa stands for the identity.
+    """
+    for z in range(m):
+        num[target + z] = num[source + z]
+    if kappa.size > 0:
+        for z in range(m):
+            num[target + z] = 0.0
+            for w in range(m):
+                num[target + z] += kappa[z, w] * num[source + w]
