@@ -198,16 +198,19 @@ class BackgroundSubtractor:
         settings = self.settings
         if settings.rule == "fold" and channels == 1:
             settings = settings._replace(sigma=settings.sigma / math.sqrt(3.0))
+        folding = self.settings.rule == "fold"
         model: Any
-        if self.backend == "gpu":
-            from onkel.video.gpu import Gpu as model  # CuPy is imported only when asked for
+        if self.backend == "gpu":  # CuPy is imported only when asked for
+            from onkel.video.gpu import fold as folds
+            from onkel.video.gpu import paper as papers
 
+            model = folds.Fold if folding else papers.Exact
             self._models = [model(settings, self.cameras, height, width, channels, image.dtype)]
         else:
             from onkel.video.cpu.fold import Fold
             from onkel.video.cpu.paper import Exact
 
-            model = Fold if self.settings.rule == "fold" else Exact
+            model = Fold if folding else Exact
             self._models = [model(settings, height, width, channels, image.dtype, self.threads) for _ in range(self.cameras)]
         self._shape, self._dtype = image.shape, image.dtype
         self._mask = np.zeros(image.shape[: 2 if self.cameras == 1 else 3], np.uint8)

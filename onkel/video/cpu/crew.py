@@ -15,45 +15,34 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+
+from onkel.core.machine.compiled import compiled
+from onkel.core.machine.memory import add_atomic
 
 Work = Callable[[int, np.ndarray], Any]
 NEXT, FINISHED, TALLY = 0, 1, 2  # what `turns` counts: pieces begun, pieces finished, and whatever the work wants summed
 PATIENCE = 50_000  # looks at the counter, about 0.1 ms, before others are let run: going to sleep and waking up takes as long
 
 
-@intrinsic
-def add_atomic(typingctx, address, amount):
-    """Add to the int64 at an address, as one step for all threads; what stood there before."""
-
-    def lower(context, builder, signature, args):
-        pointer = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-        return builder.atomic_rmw("add", pointer, args[1], "seq_cst")
-
-    return types.int64(types.intp, types.int64), lower
-
-
-@njit(inline="always")
+@compiled(inline="always")
 def claim(turns, pieces):
     """Take the next pieces; the number of the first one, which is past the end when nothing is left."""
     return add_atomic(turns.ctypes.data + 8 * NEXT, np.int64(pieces))
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def report(turns, pieces):
     """Say that so many pieces are finished."""
     add_atomic(turns.ctypes.data + 8 * FINISHED, np.int64(pieces))
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def tally(turns, amount):
     """Add to the sum that `Crew.run` returns."""
     add_atomic(turns.ctypes.data + 8 * TALLY, np.int64(amount))
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def finished(turns, size):
     """Wait a little for the other threads; are all pieces finished?"""
     for _ in range(PATIENCE):

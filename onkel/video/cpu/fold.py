@@ -10,10 +10,11 @@ and every false alarm raises that pixel's own bar (`unrest`): a restless pixel m
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from onkel.core.machine.compiled import compiled
 from onkel.video.cpu.crew import Crew, claim, report, tally
 from onkel.video.cpu.light import ALARM, EXPLAINED, SHADE, Light, keep_objects
 from onkel.video.cpu.paper import (
@@ -36,48 +37,54 @@ AHEAD = 2  # blocks from prefetch to use
 ROWS_AT_ONCE = 16  # that a thread settles
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def step(
-    frame,
-    turns,
-    points,
-    coef,
-    used,
-    unrest,
-    previous,
-    sharpness,
-    far,
-    scale,
-    shrink,
-    cap,
-    shade_cap,
-    slow_cap,
-    rho,
-    near_k,
-    move,
-    rounding,
-    theta,
-    kappa,
-    learn,
-    scores,
-    mask,
-    x,
-    acc,
-    low,
-    near,
-    pull,
-    slot_mask,
-):
+class Pixels(NamedTuple):
+    """The state that the step reads and writes, in blocks of 64 pixels."""
+
+    points: np.ndarray
+    coef: np.ndarray
+    used: np.ndarray
+    unrest: np.ndarray
+    previous: np.ndarray
+
+
+class FoldRule(NamedTuple):
+    """The numbers of one frame."""
+
+    sharpness: float
+    far: np.generic
+    scale: float
+    shrink: float
+    cap: float
+    shade_cap: float
+    slow_cap: float
+    rho: float
+    near: float
+    move: float
+    rounding: float
+    theta: float
+    kappa: float
+
+
+@compiled(fastmath={"contract"})
+def step(frame, turns, pixels, rule, learn, scores, mask, scratch, slot_mask):
     """Score, raise the raw alarm where f (1 + kappa unrest) < theta, and learn. `previous` is the last settled mask:
     a pixel that was foreground learns with `slow_cap`, one that light could have changed with `shade_cap`, and both leave
     their colours where they are."""
+    points, coef, used, unrest, previous = pixels
+    x, acc, low, near, pull = scratch
+    far, scale, shrink = rule.far, rule.scale, rule.shrink
     budget, channels = points.shape[1], points.shape[2]
     zero, one = np.float32(0.0), np.float32(1.0)
-    curve, scale32, shrunk = bell(sharpness), np.float32(scale), np.float32(scale * shrink)
+    curve, scale32, shrunk = bell(rule.sharpness), np.float32(scale), np.float32(scale * shrink)
     grow = np.float32(1.0 / (scale * shrink))
-    rho32, near32 = np.float32(rho), np.float32(near_k)
-    cap32, shade32, slow32 = np.float32(cap), np.float32(shade_cap), np.float32(slow_cap)
-    move32, half, theta32, kappa32 = np.float32(move), np.float32(rounding), np.float32(theta), np.float32(kappa)
+    rho32, near32 = np.float32(rule.rho), np.float32(rule.near)
+    cap32, shade32, slow32 = np.float32(rule.cap), np.float32(rule.shade_cap), np.float32(rule.slow_cap)
+    move32, half, theta32, kappa32 = (
+        np.float32(rule.move),
+        np.float32(rule.rounding),
+        np.float32(rule.theta),
+        np.float32(rule.kappa),
+    )
     blocks, first = coef.shape[0], claim(turns, GRAIN)
     while first < blocks:
         last = min(first + GRAIN, blocks)
@@ -147,7 +154,7 @@ def step(
         first = claim(turns, GRAIN)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def forget(coef, used, first, last, floor):
     """Clear coefficients under `floor` and give back the slots at the end that no pixel of the block uses."""
     for block in range(first, last):
@@ -165,7 +172,7 @@ def forget(coef, used, first, last, floor):
             used[block] -= 1
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def learn_now(frame, points, coef, used, mask, sharpness, near_k, coefficient):
     """What light explains is background: give every EXPLAINED pixel's colour a full coefficient at once."""
     budget, channels = points.shape[1], points.shape[2]
@@ -204,13 +211,13 @@ def learn_now(frame, points, coef, used, mask, sharpness, near_k, coefficient):
                 points[block, s, c, i] = frame[block, i, c]
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def sixteenth(u):
     """ceil(u / 16) of a byte."""
     return np.uint8((u >> np.uint8(4)) + min(np.uint8(u & np.uint8(15)), np.uint8(1)))
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def settle(frame, raw, out, unrest, previous, reference, turns, lonely, learn, column, count):
     """5x5 binary median of the alarms, and the lesson of the false ones; rows in turns with other threads.
 
@@ -271,6 +278,7 @@ class Fold:
         self.used = np.ones(grid.blocks, np.uint8 if settings.budget < 256 else np.uint16)
         self.unrest = np.zeros((grid.blocks, LANES), np.uint8)
         self.previous = np.zeros((grid.blocks, LANES), np.uint8)
+        self.state = Pixels(self.points, self.coef, self.used, self.unrest, self.previous)
         self.reference, self.spare = np.zeros((2, grid.pixels, channels), dtype)
         self.settlers = grid.crew if grid.pixels >= 2**17 else Crew(1)  # in small frames there is too little to share
         self.light = Light(height, width) if settings.light else None
@@ -289,40 +297,12 @@ class Fold:
         shrink, cap = s.step(forgetting)
         slow = min(cap, max(s.slow, BOOST / max(1, self.calm_frames)))
         shade = min(cap, max(SHADES * s.slow, slow))
-        bits, rounding = slot_mask(s.budget), 0.5 if g.dtype == np.uint8 else 0.0
+        bits, rounding, near = slot_mask(s.budget), 0.5 if g.dtype == np.uint8 else 0.0, s.fold
+        numbers = (s.sharpness, g.far, self.scale, shrink, cap, shade, slow, s.rho, near, s.move, rounding, self.theta)
+        rule = FoldRule(*numbers, s.unrest / 255.0)
 
         def work(part: int, turns: np.ndarray) -> None:
-            step(
-                pixels,
-                turns,
-                self.points,
-                self.coef,
-                self.used,
-                self.unrest,
-                self.previous,
-                s.sharpness,
-                g.far,
-                self.scale,
-                shrink,
-                cap,
-                shade,
-                slow,
-                s.rho,
-                s.fold,
-                s.move,
-                rounding,
-                self.theta,
-                s.unrest / 255.0,
-                learn,
-                g.score_blocks,
-                g.raw_blocks,
-                g.x[part],
-                g.acc[part],
-                g.low[part],
-                g.near[part],
-                g.pull[part],
-                bits,
-            )
+            step(pixels, turns, self.state, rule, learn, g.score_blocks, g.raw_blocks, g.scratch[part], bits)
 
         g.crew.run(work, g.blocks, meanwhile=self.light and partial(self.light.compare, flat, self.reference))
         limit, explained = 2.0 * s.sigma**2 * -np.log(min(self.theta / s.rho, 0.99)), 0

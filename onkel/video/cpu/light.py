@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numba import njit
+
+from onkel.core.machine.compiled import compiled
 
 ALARM, SHADE, EXPLAINED = np.uint8(255), np.uint8(254), np.uint8(128)
 ROWS = 24  # tiles of the light map from top to bottom
@@ -13,7 +16,7 @@ DARKEST, LIGHTEST = np.float32(0.5), np.float32(2.0)  # more than this from one 
 MILD = np.float32(0.12)  # no object of interest is so little lighter or darker than what is behind it
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def brightness(image, p):
     """Sum over the channels of pixel p, a little more than zero so that ratios exist in the dark."""
     total = np.float32(8.0)
@@ -22,7 +25,7 @@ def brightness(image, p):
     return total
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def middle(stack, count, width):
     """Sort the columns of stack[:count] as far as needed to leave their medians in row count // 2: bubbles, all columns at once."""
     for top in range(count - 1, count // 2 - 1, -1):
@@ -32,7 +35,7 @@ def middle(stack, count, width):
                 stack[k, j], stack[k + 1, j] = min(a, b), max(a, b)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def light_map(frame, reference, samples, stack, tiles, across, gain):
     """gain[i, j] = how much lighter tile (i, j) is than the reference: median over samples, then over neighbouring tiles.
 
@@ -64,7 +67,7 @@ def light_map(frame, reference, samples, stack, tiles, across, gain):
             gain[i, j] = g if DARKEST < g < LIGHTEST else np.float32(1.0)
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def gain_at(gain, y, x, height, width):
     """The light map at a pixel, bilinear between tile centres."""
     rows, cols = gain.shape
@@ -82,8 +85,19 @@ def gain_at(gain, y, x, height, width):
     return (one - v) * ((one - u) * gain[i, j] + u * gain[i, j + 1]) + v * ((one - u) * gain[i + 1, j] + u * gain[i + 1, j + 1])
 
 
-@njit(nogil=True, cache=True)
-def explain(frame, reference, previous, row_of, col_of, gain, limit, share, mask, words, before, alarms, explained, known):
+class Tiles(NamedTuple):
+    """The map, where each row and column of pixels lies in it, and what is counted in its tiles."""
+
+    row_of: np.ndarray
+    col_of: np.ndarray
+    gain: np.ndarray
+    alarms: np.ndarray
+    explained: np.ndarray
+    known: np.ndarray
+
+
+@compiled
+def explain(frame, reference, previous, tiles, limit, share, mask, words, before):
     """Take back the alarms that light explains: |frame / gain - reference|^2 < limit, where `gain` is smooth.
 
     Only where, in the surrounding tiles, light explains more than `share` of the alarms, and objects already known there
@@ -93,6 +107,7 @@ def explain(frame, reference, previous, row_of, col_of, gain, limit, share, mask
     `words` and `before` are mask and previous eight pixels at a time: most words are empty. `row_of[y]` and `col_of[x]` give
     the tile of a pixel.
     """
+    row_of, col_of, gain, alarms, explained, known = tiles
     rows, cols = gain.shape
     height, width = row_of.size, col_of.size
     alarms[:] = 0
@@ -141,7 +156,7 @@ def explain(frame, reference, previous, row_of, col_of, gain, limit, share, mask
     return total
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def keep_objects(old, new, mask, words, limit):
     """new, a copy of the frame, gets the old colour back where the settled mask says object. Returns how many pixels do.
 
@@ -173,17 +188,17 @@ class Light:
         rows = max(2, min(ROWS, height // SAMPLES))
         cols = max(2, min(round(rows * width / height), width // SAMPLES))
         y, x = ((2 * np.arange(SAMPLES * n) + 1) * size // (2 * SAMPLES * n) for n, size in ((rows, height), (cols, width)))
-        places = (y[:, None] * width + x).reshape(rows, SAMPLES, cols, SAMPLES)
-        self.samples = np.ascontiguousarray(places.transpose(0, 1, 3, 2).reshape(rows, -1, cols), np.int32)
-        self.row_of, self.col_of = np.arange(height) * rows // height, np.arange(width) * cols // width
+        samples = (y[:, None] * width + x).reshape(rows, SAMPLES, cols, SAMPLES)
+        self.samples = np.ascontiguousarray(samples.transpose(0, 1, 3, 2).reshape(rows, -1, cols), np.int32)
         self.gain = np.ones((rows, cols), np.float32)
+        places = np.arange(height) * rows // height, np.arange(width) * cols // width
+        self.map = Tiles(*places, self.gain, *np.zeros((3, rows, cols), np.int64))
         self.stack = np.zeros((SAMPLES * SAMPLES, cols), np.float32)
         self.tiles, self.across = np.zeros(cols + 2 * REACH, np.float32), np.zeros((rows + 2 * REACH, cols), np.float32)
         for padded in (self.tiles, self.across):
             padded[0], padded[1], padded[-2], padded[-1] = -np.inf, np.inf, np.inf, -np.inf
             if len(padded) == 3 + 2 * REACH:  # the middle one of three sees the inner two: they must not be alike
                 padded[-2], padded[-1] = -np.inf, np.inf
-        self.alarms, self.explained, self.known = np.zeros((3, rows, cols), np.int64)
 
     def compare(self, frame: np.ndarray, reference: np.ndarray) -> None:
         """Draw the map: how much lighter is the frame than the reference?"""
@@ -191,19 +206,5 @@ class Light:
 
     def take_back(self, frame: np.ndarray, reference: np.ndarray, previous: np.ndarray, alarms: np.ndarray, limit: float) -> int:
         """Mark the alarms that the light of the map explains; how many."""
-        return explain(
-            frame,
-            reference,
-            previous,
-            self.row_of,
-            self.col_of,
-            self.gain,
-            limit,
-            0.5,
-            alarms,
-            alarms.view(np.uint64),
-            previous.view(np.uint64),
-            self.alarms,
-            self.explained,
-            self.known,
-        )
+        words = alarms.view(np.uint64)
+        return explain(frame, reference, previous, self.map, limit, 0.5, alarms, words, previous.view(np.uint64))

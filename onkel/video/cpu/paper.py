@@ -8,11 +8,12 @@ nothing.
 
 from __future__ import annotations
 
-import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from typing import NamedTuple
 
+import numpy as np
+
+from onkel.core.machine.compiled import compiled
+from onkel.core.machine.memory import prefetch
 from onkel.video.cpu.crew import Crew, claim, report
 from onkel.video.settings import Settings
 
@@ -23,14 +24,14 @@ _ROUND = np.float32(12582912.0)  # 1.5 * 2^23: adding and subtracting it rounds 
 _E0, _E1, _E2, _E3, _E4 = (np.float32(c) for c in (0.999999281, 0.693121575, 0.240247236, 0.0559190723, 0.00957080384))
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def bell(sharpness):
     """What `gauss` needs to know: 2^(-sharpness d) = 2^-n p(d - n / sharpness) with a polynomial p of degree 4."""
     s = np.float32(-sharpness)
     return s, np.float32(1.0 / sharpness), _E1 * s, _E2 * s * s, _E3 * s * s * s, _E4 * s * s * s * s
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def gauss(distance, curve):
     """2^(-sharpness distance) in float32: the integer part of the exponent goes straight into the exponent bits."""
     steep, unit, c1, c2, c3, c4 = curve
@@ -41,21 +42,21 @@ def gauss(distance, curve):
     return np.int32(bits).view(np.float32)
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def square(kind, p, x):
     """(p - x)^2 in the type `kind`: exact in uint16 for bytes, where the wrap of a negative difference squares away."""
     d = kind(kind(p) - x)
     return kind(d * d)
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def plus(kind, a, b):
     """a + b >= 0; in uint16 what does not fit stays at the top."""
     total = kind(a + b)
     return total if total >= a else kind(65535)
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def distance3(points, block, s, i, x, far):
     """min(|p_s - x|^2, far) of lane i, three channels, computed in the type of x."""
     kind = x.dtype.type
@@ -63,26 +64,13 @@ def distance3(points, block, s, i, x, far):
     return np.float32(min(plus(kind, d, square(kind, points[block, s, 2, i], x[2, i])), far))
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def distance1(points, block, s, i, x, far):
     """min((p_s - x)^2, far) of lane i, one channel."""
     return np.float32(min(square(x.dtype.type, points[block, s, 0, i], x[0, i]), far))
 
 
-@intrinsic
-def prefetch(typingctx, address):
-    """Ask for the cache line at an address that will be read and written soon; never a fault, at worst in vain."""
-
-    def lower(context, builder, signature, args):
-        line, i32 = builder.inttoptr(args[0], ir.IntType(8).as_pointer()), ir.IntType(32)
-        ask = ir.FunctionType(ir.VoidType(), [line.type, i32, i32, i32])
-        builder.call(builder.module.declare_intrinsic("llvm.prefetch", [line.type], ask), [line, i32(1), i32(3), i32(1)])
-        return context.get_dummy_value()
-
-    return types.void(types.intp), lower
-
-
-@njit(inline="always")
+@compiled(inline="always")
 def fetch_slots(points, coef, block, slots):
     """Prefetch the first slots of a block: only some are in use, and hardware does not guess across the gaps."""
     begin, size = np.int64(points.ctypes.data) + block * points.strides[0], slots * points.strides[1]
@@ -93,13 +81,13 @@ def fetch_slots(points, coef, block, slots):
         prefetch(begin + line)
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def tagged(a, s, slot_mask):
     """The bits of a >= 0, ordered like a, with the slot number in the low bits: a minimum over them is an argmin."""
     return np.int32(np.int32(np.float32(a).view(np.int32) & slot_mask) | np.int32(s))
 
 
-@njit(inline="always")
+@compiled(inline="always")
 def load_block(frame, block, x):
     """Spread 64 interleaved pixels into the planes x[channel, 64]."""
     if frame.shape[2] == 3:
@@ -112,29 +100,31 @@ def load_block(frame, block, x):
             x[0, i] = frame[block, i, 0]
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
-def step(
-    frame,
-    turns,
-    points,
-    coef,
-    sharpness,
-    far,
-    scale,
-    shrink,
-    cap,
-    rho,
-    implicit,
-    threshold,
-    learn,
-    scores,
-    mask,
-    x,
-    acc,
-    key,
-    lanes,
-    slot_mask,
-):
+class Scratch(NamedTuple):
+    """What one thread works in: a block's colours in planes, and numbers of its 64 pixels."""
+
+    x: np.ndarray
+    acc: np.ndarray
+    low: np.ndarray
+    near: np.ndarray
+    pull: np.ndarray
+
+
+class PaperRule(NamedTuple):
+    """The numbers of one frame."""
+
+    sharpness: float
+    far: np.generic
+    scale: float
+    shrink: float
+    cap: float
+    rho: float
+    implicit: bool
+    threshold: float
+
+
+@compiled(fastmath={"contract"})
+def step(frame, turns, points, coef, rule, learn, scores, mask, scratch, slot_mask):
     """One frame, its blocks in turns with other threads: f = scale * sum_i coef_i 2^(-sharpness |p_i - x|^2), then the update.
 
     f <- shrink f + a k(x, .),   a = clip(rho - shrink f, 0, cap)  (implicit, SILK)   or   cap 1[f < rho]  (explicit, NORMA).
@@ -142,10 +132,11 @@ def step(
     the oldest. The argmin is one integer min over `bits(coef) with the slot number in the low bits`.
     """
     slots, channels = points.shape[1], points.shape[2]
-    curve, zero = bell(sharpness), np.float32(0.0)
-    scale32, shrunk = np.float32(scale), np.float32(scale * shrink)
-    grow = np.float32(1.0 / (scale * shrink))  # a coefficient born now is stored as a * grow
-    rho32, cap32, limit = np.float32(rho), np.float32(cap), np.float32(threshold)
+    x, acc, key, lanes, far = scratch.x, scratch.acc, scratch.low, scratch.near, rule.far
+    curve, zero = bell(rule.sharpness), np.float32(0.0)
+    scale32, shrunk = np.float32(rule.scale), np.float32(rule.scale * rule.shrink)
+    grow = np.float32(1.0 / (rule.scale * rule.shrink))  # a coefficient born now is stored as a * grow
+    rho32, cap32, limit = np.float32(rule.rho), np.float32(rule.cap), np.float32(rule.threshold)
     blocks, first = coef.shape[0], claim(turns, GRAIN)
     while first < blocks:
         last = min(first + GRAIN, blocks)
@@ -173,7 +164,7 @@ def step(
             if not learn:
                 continue
             for i in range(LANES):
-                if implicit:
+                if rule.implicit:
                     a = min(max(rho32 - shrunk * acc[i], zero), cap32) * grow
                 else:
                     a = cap32 * grow if scale32 * acc[i] < rho32 else zero
@@ -194,7 +185,7 @@ def step(
         first = claim(turns, GRAIN)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def median5(raw, out, column):
     """5x5 median of a 0/255 mask with repeated borders, as a count of neighbours."""
     height, width = raw.shape
@@ -212,6 +203,12 @@ def median5(raw, out, column):
             out[y, x] = np.uint8(255) if count > np.uint8(12) else np.uint8(0)
 
 
+def apart(shape: int | tuple[int, ...], dtype: type) -> np.ndarray:
+    """An array on cache lines that no other thread writes."""
+    size, away = int(np.prod(shape)), 128 // np.dtype(dtype).itemsize
+    return np.zeros(size + 2 * away, dtype)[away:-away].reshape(shape)
+
+
 class Grid:
     """What every CPU model holds: the frame's pixels in blocks of 64, padded; masks, scores and scratch, allocated once."""
 
@@ -225,16 +222,13 @@ class Grid:
         self.raw_blocks = np.zeros((self.blocks, LANES), np.uint8)
         # Bytes are compared in 16 bits, twice as many at a time, unless colours that 16 bits cannot tell apart still have a k
         narrow = self.dtype == np.uint8 and (channels == 1 or sharpness * 65535 > 24)
-        self.x = self.scratch((3, LANES), np.uint16 if narrow else np.float32)
-        self.far = self.x[0].dtype.type(min(120.0 / sharpness, 65535.0 if narrow else np.inf))  # k is nothing from here on
-        self.acc, self.pull = (self.scratch(LANES, np.float32) for _ in range(2))
-        self.low, self.near = (self.scratch(LANES, np.int32) for _ in range(2))
-        self.column, self.count = (self.scratch(width + 4, np.uint8) for _ in range(2))
-
-    def scratch(self, shape: int | tuple[int, ...], dtype: type) -> list[np.ndarray]:
-        """One array per thread, on cache lines that no other thread writes."""
-        size, away = int(np.prod(shape)), 128 // np.dtype(dtype).itemsize
-        return [np.zeros(size + 2 * away, dtype)[away:-away].reshape(shape) for _ in range(self.threads)]
+        kind = np.dtype(np.uint16 if narrow else np.float32).type
+        self.far = kind(min(120.0 / sharpness, 65535.0 if narrow else np.inf))  # k is nothing from here on
+        self.scratch = [
+            Scratch(apart((3, LANES), kind), *(apart(LANES, t) for t in (np.float32, np.int32, np.int32, np.float32)))
+            for _ in range(threads)
+        ]
+        self.column, self.count = ([apart(width + 4, np.uint8) for _ in range(threads)] for _ in range(2))
 
     def image(self, blocks: np.ndarray) -> np.ndarray:
         """The (height, width) view of an array kept in blocks."""
@@ -273,29 +267,10 @@ class Exact:
         threshold = s.threshold * min(1.0, self.reach / s.rho)
         implicit = s.rule == "silk"
 
+        rule = PaperRule(s.sharpness, g.far, self.scale, shrink, cap, s.rho, implicit, threshold)
+
         def work(part: int, turns: np.ndarray) -> None:
-            step(
-                pixels,
-                turns,
-                self.points,
-                self.coef,
-                s.sharpness,
-                g.far,
-                self.scale,
-                shrink,
-                cap,
-                s.rho,
-                implicit,
-                threshold,
-                learn,
-                g.score_blocks,
-                g.raw_blocks,
-                g.x[part],
-                g.acc[part],
-                g.low[part],
-                g.near[part],
-                mask,
-            )
+            step(pixels, turns, self.points, self.coef, rule, learn, g.score_blocks, g.raw_blocks, g.scratch[part], mask)
 
         g.crew.run(work, g.blocks)
         if s.median:
