@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import onkel
 from onkel import RBF, Budget, Explicit, Hinge, Implicit, Laplacian, Learner, Linear, Matern, Novelty, Polynomial
-from onkel.core import learner as engine
+from onkel.core import drive as engine
 from onkel.core.points.matrices import diagonal
 from onkel.core.points.read import read
 from tests.core import naive

@@ -30,7 +30,7 @@ from onkel import (
     Square,
     Structured,
 )  # fmt: skip
-from onkel.core import learner as engine
+from onkel.core import drive as engine
 from onkel.core.loop import layout as at
 from onkel.core.state import State
 from tests.core import naive

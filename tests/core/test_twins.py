@@ -30,7 +30,7 @@ from onkel import (
     Square,
     Structured,
 )  # fmt: skip
-from onkel.core import learner as engine
+from onkel.core import drive as engine
 from tests.core import naive
 
 N, D = 130, 3
