@@ -22,6 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from onkel.saved import atomic
+
 __all__ = ["SETS", "Dataset", "MissingData", "counting_sequence", "find", "label_tree", "load"]
 
 
@@ -147,10 +149,8 @@ def _keep(name: str, files: dict[str, bytes]) -> Path:
     folder = cache() / name
     folder.mkdir(parents=True, exist_ok=True)
     for file, content in files.items():
-        part = folder / (file + ".part")
-        part.write_bytes(content)
-        (folder / (file + ".sha256")).write_text(hashlib.sha256(content).hexdigest())
-        part.replace(folder / file)
+        atomic.write(folder / (file + ".sha256"), hashlib.sha256(content).hexdigest().encode())
+        atomic.write(folder / file, content)
     return folder
 
 

@@ -14,8 +14,8 @@ The file (docs/files.md) is an uncompressed zip, so it can hold no more than its
 A class of ours that can be saved has two methods; values are whatever :func:`onkel.plain.describe` knows, so kernels, losses,
 labels, class names, None, lists, dicts, ``(learner, state)`` pairs and arrays may all stand in the header as they are:
 
-    _to_file(self) -> (header, arrays)                 a dict of values, and a dict of further arrays (may be empty)
-    _from_file(cls, header, arrays, kernels) -> model  the same two dicts again, built and checked, and the user's kernels
+    _to_file(self) -> parts            a dict of values
+    _from_file(cls, parts) -> model    the same dict again, built and checked
 """
 
 from __future__ import annotations
@@ -24,12 +24,9 @@ import hashlib
 import io
 import json
 import os
-import secrets
 import zipfile
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -37,6 +34,7 @@ import numpy as np
 import onkel
 from onkel.core.learner import Learner
 from onkel.core.state import State
+from onkel.saved import atomic
 from onkel.saved.tree import KINDS, Given, build, describe
 
 FORMAT = 1
@@ -75,7 +73,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: Mapping[str, Any] | No
     >>> again == learner, np.array_equal(restored.coef, state.coef)
     (True, True)
     """
-    write_atomically(path, dumps(model, notes))
+    atomic.write(path, dumps(model, notes))
 
 
 def load(
@@ -136,28 +134,6 @@ def loads(blob: bytes, kernels: Mapping[str, Any] | None = None) -> Any:
     return _read(io.BytesIO(blob), "these bytes", Given(kernels or {}))[0]
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """A new file beside the old one, flushed to the disk, then renamed over it; then the folder is flushed, too."""
-    target = Path(os.path.realpath(path))  # a link keeps pointing where it does
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(part, target)
-    except BaseException:
-        with suppress(OSError):
-            part.unlink()
-        raise
-    if os.name == "posix":  # elsewhere a folder cannot be opened
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
 # --- inside ----------------------------------------------------------------------------------------------------------------------
 
 
@@ -170,8 +146,8 @@ def _taken_apart(model: Any) -> tuple[str, Any]:
             "save takes (learner, state), an estimator, a River model or a video subtractor of onkel; "
             f"got {type(model).__module__}.{type(model).__qualname__}"
         )
-    head, arrays = model._to_file()
-    return kind, {"header": head, "arrays": arrays}
+    parts = model._to_file()
+    return kind, {"header": parts, "arrays": parts.pop("arrays", {})}  # two dicts since format 1
 
 
 def _kind(cls: type) -> str:
@@ -219,7 +195,7 @@ def _read(stream: BinaryIO, name: str, given: Given) -> tuple[Any, dict[str, Any
                 raise BadFile("it holds no learner with its state")
             return content, notes
         adapter = getattr(import_module(ADAPTERS[head["kind"]]), head["kind"].rpartition(".")[2])
-        return adapter._from_file(content["header"], content["arrays"], given.kernels), notes
+        return adapter._from_file({**content["header"], "arrays": content["arrays"]}), notes
 
     return _guarded(step, name)  # type: ignore[no-any-return]
 

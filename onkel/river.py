@@ -122,17 +122,16 @@ class _Door(base.Estimator):
             with estimator._all_or_nothing():
                 estimator._learn(rows, y, None, estimator._model is None, estimator._hierarchy()[1])
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _to_file(self) -> dict[str, Any]:
         if self._get_params()["drift"] is not None:
             raise TypeError("a drift detector is an object of another library and cannot be saved; pickle keeps both")
-        header, arrays = self._estimator._to_file()
-        return {**header, "names": list(self._names)}, arrays
+        return {**self._estimator._to_file(), "names": list(self._names)}
 
     @classmethod
-    def _from_file(cls, header: dict[str, Any], arrays: dict[str, Any], kernels: Any) -> Any:
-        door = cls(**header["params"])
-        door._made = cls._inside._from_file(header, arrays, kernels)  # type: ignore[attr-defined]
-        door._names = {name: i for i, name in enumerate(header["names"])}
+    def _from_file(cls, parts: dict[str, Any]) -> Any:
+        door = cls(**parts["params"])
+        door._made = cls._inside._from_file(parts)  # type: ignore[attr-defined]
+        door._names = {name: i for i, name in enumerate(parts["names"])}
         return door
 
 

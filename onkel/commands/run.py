@@ -19,7 +19,8 @@ from onkel import plots
 from onkel.commands import tables
 from onkel.commands.scorecard import ESTIMATORS, MODELS, Run, guess_task, start
 from onkel.commands.tables import BLOCK, BadTable, Block, Marked, Reader, Row, Table
-from onkel.persist import BadFile, load, save, write_atomically
+from onkel.persist import BadFile, load, save
+from onkel.saved import atomic
 from onkel.terminal.interrupt import Interrupt
 
 EXAMPLES = """
@@ -217,7 +218,7 @@ def _learn(arguments: argparse.Namespace, table: Table, marked: Marked, work: Ru
     seconds = time.perf_counter() - begun
     save(work, f"{prefix}.onkel")
     report = _report(work, table, messages, seconds, fresh, interrupt.signal is None and end is None)
-    write_atomically(f"{prefix}.json", (json.dumps(report, indent=1, allow_nan=False) + "\n").encode())
+    atomic.write(f"{prefix}.json", (json.dumps(report, indent=1, allow_nan=False) + "\n").encode())
     written = [f"{prefix}.onkel", f"{prefix}.json"]
     if not arguments.no_figure and _draw(work, f"{prefix}.png"):
         written.append(f"{prefix}.png")
@@ -286,7 +287,7 @@ def _draw(work: Run, path: str) -> bool:
             figure.savefig(image, format="png")
     except ModuleNotFoundError:
         return False
-    write_atomically(path, image.getvalue())
+    atomic.write(path, image.getvalue())
     return True
 
 

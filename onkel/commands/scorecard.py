@@ -167,17 +167,16 @@ class Run:
 
     _PLAIN = ("task", "features", "target", "last", "frequent", "majority_errors", "mean_error", "mean", "source", "bad")
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        head, arrays = self.model._to_file()
+    def _to_file(self) -> dict[str, Any]:
         header = {name: getattr(self, name) for name in self._PLAIN}
-        header["model"] = {"header": head, "arrays": arrays}
+        header["model"] = {"header": self.model._to_file(), "arrays": {}}  # two dicts since format 1
         header["scale"] = None if self.scale is None else np.stack(list(vars(self.scale).values()))
         header["tally"] = vars(self.tally)
-        return header, {}
+        return header
 
     @classmethod
-    def _from_file(cls, header: dict[str, Any], arrays: dict[str, Any], kernels: Any) -> Run:
-        model = ESTIMATORS[header["task"]]._from_file(header["model"]["header"], header["model"]["arrays"], kernels)
+    def _from_file(cls, header: dict[str, Any]) -> Run:
+        model = ESTIMATORS[header["task"]]._from_file(header["model"]["header"])
         run = cls(model, header["task"], header["features"], header["target"], header["scale"] is not None)
         for name in cls._PLAIN:
             setattr(run, name, header[name])

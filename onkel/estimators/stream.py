@@ -17,7 +17,7 @@ from onkel.core.points.objects import Objects
 from onkel.core.points.read import read
 from onkel.estimators.model import KEPT, Coded, Model, part, restored, rows
 from onkel.estimators.plan import Plan
-from onkel.saved.tree import check
+from onkel.saved.states import check
 
 SEEN = ("n_features_in_", "feature_names_in_")
 BLOCK = 8192  # rows between two moments at which Ctrl-C finds a whole model
@@ -203,7 +203,7 @@ class Stream(BaseEstimator):
         state.pop("trace_", None)  # as long as the last block, and no part of the model
         return state
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _to_file(self) -> dict[str, Any]:
         if self.drift is not None:
             raise TypeError(
                 "a drift detector is an object of another library and cannot be saved; "
@@ -215,10 +215,10 @@ class Stream(BaseEstimator):
         if model is not None:
             header["model"] = {name: getattr(model, name) for name in (*KEPT, "declared")}
             header["model"]["first"] = None if model.first is None else model.first.plain()
-        return header, {}
+        return header
 
     @classmethod
-    def _from_file(cls, header: dict[str, Any], arrays: dict[str, Any], kernels: Any) -> Self:
+    def _from_file(cls, header: dict[str, Any]) -> Self:
         made = cls(**header["params"])
         for name, value in header["features"].items():
             if name not in SEEN:

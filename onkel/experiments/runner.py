@@ -22,6 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
+from onkel.saved.atomic import replacing
+
 from .experiment import Experiment, Numbers, Part, Setting
 
 # What decides the numbers besides an experiment's own file; the estimators, files and the command line do not.
@@ -133,10 +135,8 @@ def attempt(function: Callable[..., Numbers], setting: Setting, arguments: dict[
 
 def write(file: Path, numbers: Numbers) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_suffix(".part")
-    with unfinished.open("wb") as stream:
+    with replacing(file, flush=False) as stream:  # a part is there whole or not at all
         np.savez_compressed(stream, **{key: np.asarray(value) for key, value in numbers.items()})
-    unfinished.replace(file)  # a part is there whole or not at all
 
 
 def read(file: Path) -> Numbers:

@@ -22,11 +22,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onkel.core.drive import gram_layers
 from onkel.core.learner import Learner
-from onkel.core.loop import layout as at
-from onkel.core.maths.budget import DROPS, Budget
-from onkel.core.maths.kernels import RBF, Laplacian, Linear, Matern, Matrix, Pairwise, Polynomial, Product, Sum, is_direct, kernel
+from onkel.core.maths.budget import Budget
+from onkel.core.maths.kernels import RBF, Laplacian, Linear, Matern, Matrix, Pairwise, Polynomial, Product, Sum, kernel
 from onkel.core.maths.labelled import Softmax, Structured
 from onkel.core.maths.labels import Labels
 from onkel.core.maths.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Novelty, Square
@@ -34,10 +32,10 @@ from onkel.core.maths.steps import Adaptive, Alma, Explicit, Implicit, InvSqrt, 
 from onkel.core.maths.user_loss import User
 from onkel.core.points.dense import Array, Rows
 from onkel.core.points.objects import Objects
-from onkel.core.points.read import Store
 from onkel.core.points.sparse import Sparse
 from onkel.core.state import State
 from onkel.estimators.missing import Observed
+from onkel.saved import states
 from onkel.theory import Growing
 
 _KERNELS = (RBF, Laplacian, Linear, Matern, Polynomial, Sum, Product)
@@ -115,7 +113,7 @@ def describe(value: Any, arrays: dict[str, Array], path: str = "model", users: d
             return {"is": "Labels", "flat": value.m}
         return fields("Labels", value, ("cost", "kernel"))
     if type(value) is State:
-        return {"is": "State", **{name: inside(part, name) for name, part in _parts(value).items()}}
+        return {"is": "State", **{name: inside(part, name) for name, part in states.parts(value).items()}}
     if type(value) is Rows:
         return fields("Rows", value, ("data",))
     if type(value) is Sparse:
@@ -194,7 +192,7 @@ def _build(tree: Any, arrays: Mapping[str, Array], given: Given) -> Any:
         return {inside(key): inside(item) for key, item in rest["items"]}
     if kind == "learned":
         learner, state = inside(rest["learner"]), inside(rest["state"])
-        check(learner, state)
+        states.check(learner, state)
         return learner, state
     if kind == "Labels" and "flat" in rest:
         return Labels.flat(rest["flat"])
@@ -204,13 +202,13 @@ def _build(tree: Any, arrays: Mapping[str, Array], given: Given) -> Any:
     if kind == "Learner":
         return Learner(**parts)
     if kind == "State":
-        return _state(**parts)
+        return states.state(**parts)
     if kind == "Rows":
-        return Rows(_matrix("points", parts["data"]))
+        return states.rows(**parts)
     if kind == "Objects":
         return Objects(parts["items"])
     if kind == "Sparse":
-        return _sparse(**parts)
+        return states.sparse(**parts)
     if kind == "Matrix":
         return Matrix(**parts)
     if kind not in PARTS:
@@ -222,139 +220,3 @@ def _plain(dtype: str) -> str:
     if np.dtype(dtype).kind not in KINDS:
         raise ValueError(f"numbers of type {dtype!r}")
     return dtype
-
-
-def _matrix(name: str, array: Any) -> Array:
-    if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype not in (np.float32, np.float64):
-        raise ValueError(f"{name} must be rows of float32 or float64 numbers")
-    return array
-
-
-def _sparse(begin: Array, length: Array, indices: Array, data: Array, width: int, top: int, norms: Array, sums: Array) -> Sparse:
-    store = Sparse.__new__(Sparse)  # norms are kept, not measured again: to the bit the same
-    store.begin, store.length, store.indices, store.data, store.width, store.top = begin, length, indices, data, width, top
-    store.norms, store.sums = norms, sums
-    return store
-
-
-# --- states: by name, so that a file does not depend on where the loop keeps things ----------------------------------------------
-
-_NUMBERS = ("T", "N", "USED", "HEAD", "SCALE", "THETA", "ETA", "ETA_THETA", "V_THETA", "PI", "N2", "P", "R", "COUNT", "STALE")
-_OFFSET = (at.B, at.ETA_B, at.V_B)
-
-
-def _parts(state: State) -> dict[str, Any]:
-    """Everything that the next step depends on; room to work in is left out.  Empty places are kept: the bits depend on order."""
-    m, base, slots = state.m, state.base, state.slots
-    parts = {
-        "m": m,
-        "base": base,
-        "scalar": state.scalar,
-        "numbers": {name.lower(): float(state.num[getattr(at, name)]) for name in _NUMBERS},
-        "offset": np.stack([state.num[at.NUMBERS + row * m : at.NUMBERS + (row + 1) * m] for row in _OFFSET]),
-        "width": state.width,
-    }
-    if state.width == 0:
-        return parts
-    return {
-        **parts,
-        "coef": slots[:m],
-        "trace": slots[m:base],
-        "magnitude": slots[base + at.MAG],
-        "own": slots[base + at.KXX],
-        "born": state.born,
-        "gram": state.gram,
-        "points": slots[base + at.AUX :] if state.store is None else state.store,
-    }
-
-
-def _state(m: Any, base: Any, scalar: Any, width: Any, numbers: Any, offset: Any, **rows: Any) -> State:
-    _must(type(m) is type(base) is type(width) is int and type(scalar) is bool and base in (m, 2 * m), "the number of outputs")
-    _must(_is(offset, (3, m), np.float64), "the offset")
-    state = State(m, base, scalar, np.zeros(at.length(m)))
-    for name in _NUMBERS:
-        state.num[getattr(at, name)] = numbers[name.lower()]
-    for row, values in zip(_OFFSET, offset, strict=True):
-        state.num[at.NUMBERS + row * m : at.NUMBERS + (row + 1) * m] = values
-    if width == 0 and not rows:
-        return state
-    coef, trace, magnitude, own, points = (rows[name] for name in ("coef", "trace", "magnitude", "own", "points"))
-    room, dtype = coef.shape[-1], coef.dtype
-    _must(_is(coef, (m, room), dtype) and _is(trace, (base - m, room), dtype), "the coefficients")
-    _must(_is(magnitude, (room,), dtype) and _is(own, (room,), dtype), "the coefficients")
-    direct = isinstance(points, np.ndarray)
-    _must(_is(points, (width, room), dtype) if direct else isinstance(points, Rows | Sparse | Objects), "the points")
-    state.slots = np.zeros((base + at.AUX + (width if direct else 0), room), dtype)
-    state.slots[:m], state.slots[m:base] = coef, trace
-    state.slots[base + at.MAG], state.slots[base + at.KXX] = magnitude, own
-    if direct:
-        state.slots[base + at.AUX :] = points
-    else:
-        state.store = points
-    state.born, state.gram, state.width = rows["born"], rows["gram"], width
-    return state
-
-
-def check(learner: Learner, state: State) -> None:
-    """Refuse a state that the compiled loop, which asks nothing, could not work on safely."""
-    _must(isinstance(learner, Learner) and isinstance(state, State), "a learner and its state")
-    fresh, m = learner.init(), state.m
-    _must((m, state.base, state.scalar) == (fresh.m, fresh.base, fresh.scalar), f"{m} outputs for {fresh.m}")
-    _must(_is(state.num, fresh.num.shape, np.float64), "the numbers")
-    kept = np.delete(state.num[: at.NUMBERS + at.KEPT_VECTORS * m], at.THETA)
-    _must(np.isfinite(kept).all() and not np.isinf(state.num[at.THETA]), "numbers that are not finite")
-    _must(math.isnan(state.num[at.THETA]) == math.isnan(fresh.num[at.THETA]), "a margin")
-    t, n, used, head = (_whole(state.num[i]) for i in (at.T, at.N, at.USED, at.HEAD))
-    if state.width == 0:
-        _must(n == used == head == t == 0, "points")
-        return
-    base, room, dtype = state.base, state.slots.shape[1], state.slots.dtype
-    _must(dtype in (np.float32, np.float64), "the type of numbers")
-    _must(room >= at.LANES and room % at.LANES == 0 and n <= used <= room and head < room, "the places of the points")
-    if (size := learner.budget.size) is not None:
-        _must(n <= size <= room < size + at.LANES, f"{n} points in {room} places for a budget of {size}")
-    slots = state.slots
-    _must(np.isfinite(slots[: base + 2]).all() and np.isfinite(slots[base + at.AUX :]).all(), "coefficients or points")
-    _must(_is(state.born, (room,), np.int64) and (state.born <= t).all() and (state.born >= -1).all(), "the birth dates")
-    places = (head + np.arange(n)) % room if learner.budget.drop == DROPS[at.OLDEST] else np.arange(n)
-    live = np.zeros(room, bool)
-    live[places] = True
-    _must((live == (state.born >= 0)).all() and (n == 0 or used > places.max()), "which places are taken")
-    _must(not slots[: base + 1, ~live].any(), "coefficients of empty places")
-    layers = gram_layers(learner)
-    shape = (layers, room, room + at.LANES) if layers else (0, 0, 0)
-    _must(_is(state.gram, shape, np.float64 if layers == 2 else dtype) and np.isfinite(state.gram).all(), "the Gram matrix")
-    _check_store(state.store, room, state.width, dtype, direct=is_direct(learner.kernel))
-
-
-def _check_store(store: Store | None, room: int, width: int, dtype: Any, direct: bool) -> None:
-    if store is None:
-        _must(width >= 1 and direct, "the points")
-    elif isinstance(store, Objects):
-        _must(width == -1 and type(store.items) is list and len(store.items) == room, "the objects")
-    elif isinstance(store, Rows):
-        _must(_is(store.data, (room, width), dtype) and np.isfinite(store.data).all(), "the points")
-    else:
-        heap = len(store.indices)
-        _must(type(store.top) is int and 0 <= store.top <= heap and store.width == width >= 1, "the points")
-        _must(_is(store.indices, (heap,), np.int32) and _is(store.data, (heap,), dtype), "the points")
-        _must(_is(store.begin, (room,), np.int64) and _is(store.length, (room,), np.int64), "the points")
-        _must(_is(store.norms, (room,), dtype) and _is(store.sums, (room,), dtype), "the points")
-        for places in (store.begin, store.length):
-            _must((places >= 0).all() and (places <= heap).all(), "the points")
-        _must(((store.begin + store.length)[store.length > 0] <= store.top).all(), "the points")
-        _must((store.indices >= 0).all() and (store.indices < width).all() and np.isfinite(store.data).all(), "the points")
-
-
-def _is(array: Any, shape: tuple[int, ...], dtype: Any) -> bool:
-    return isinstance(array, np.ndarray) and array.shape == shape and array.dtype == dtype
-
-
-def _whole(number: float) -> int:
-    _must(number >= 0 and number == math.floor(number) and number < 2**53, "counts")
-    return int(number)
-
-
-def _must(holds: Any, what: str) -> None:
-    if not holds:
-        raise ValueError(f"state and learner do not fit together: {what}")

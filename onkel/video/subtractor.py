@@ -222,38 +222,34 @@ class BackgroundSubtractor:
     # --- copies and pickles
 
     def __getstate__(self) -> dict[str, Any]:
-        header, arrays = self._to_file()
-        return {"header": header, "arrays": arrays, "threads": self.threads}
+        return {"parts": self._to_file(), "threads": self.threads}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(BackgroundSubtractor._from_file(state["header"], state["arrays"], threads=state["threads"]).__dict__)
+        self.__dict__.update(BackgroundSubtractor._from_file(state["parts"], state["threads"]).__dict__)
 
     # --- files: onkel.save and onkel.load write and read these two
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(header of plain JSON, arrays): everything needed to go on to the bit."""
+    def _to_file(self) -> dict[str, Any]:
+        """Plain values and arrays: everything needed to go on to the bit."""
         models = self._models
-        header = {
+        return {
             "settings": self.settings._asdict(),
             "backend": self.backend,
             "cameras": self.cameras,
             "shape": list(self._shape) if self._shape else None,
             "dtype": str(self._dtype) if self._dtype else None,
             "scalars": [m.scalars() for m in models],
+            "arrays": {
+                f"{name}{i}": a if isinstance(a, np.ndarray) else a.get()
+                for i, m in enumerate(models)
+                for name, a in m.arrays().items()
+            },
         }
-        arrays = {
-            f"{name}{i}": a if isinstance(a, np.ndarray) else a.get()
-            for i, m in enumerate(models)
-            for name, a in m.arrays().items()
-        }
-        return header, arrays
 
     @classmethod
-    def _from_file(
-        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], kernels: Any = None, threads: int | None = None
-    ) -> BackgroundSubtractor:
+    def _from_file(cls, header: dict[str, Any], threads: int | None = None) -> BackgroundSubtractor:
         """The inverse of `_to_file`; parameters, shapes and types are checked, nothing in the file is run."""
-        settings = dict(header["settings"])
+        arrays, settings = header["arrays"], dict(header["settings"])
         settings["nu"] = settings["nu"] or None
         settings["fold"] = settings["fold"] if settings["fold"] <= 1 else None
         self = cls(**settings, backend=header["backend"], cameras=int(header["cameras"]), threads=threads)

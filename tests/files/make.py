@@ -12,7 +12,7 @@ import numpy as np
 import onkel
 from onkel.commands.scorecard import start
 from onkel.persist import FORMAT, dumps
-from tests.files.test_persist import learned, scores
+from tests.files.models import learned, scores
 
 X = np.random.default_rng(0).normal(size=(140, 2)).round(3)
 signs = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0).tolist()

@@ -210,7 +210,7 @@ def test_the_film_keeps_the_time_of_the_input(tmp_path):
 def test_a_mask_that_finds_the_disk_full_leaves_the_others_whole(pictures, tmp_path, capsys):
     masks, boxes, model = tmp_path / "masks", tmp_path / "boxes.csv", tmp_path / "model.onkel"
     masks.mkdir()
-    (masks / "000020.part").mkdir()  # in the way of the twentieth
+    (masks / "000020.png").mkdir()  # in the way of the twentieth
     assert main([str(pictures), "--masks", str(masks), "--boxes", str(boxes), "--save", str(model), "--quiet"]) == 1
     assert "000020.png: cannot be written" in capsys.readouterr().err
     assert len(list(masks.glob("*.png"))) == 20

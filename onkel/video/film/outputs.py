@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from onkel.saved import atomic
 from onkel.video.film.frames import Frame
 
 TICK = Fraction(1, 90000)  # seconds, the clock of the film
@@ -151,13 +152,9 @@ class Masks:
         import cv2
 
         target = self.path / f"{number:06d}.png"
-        part = target.with_suffix(".part")
         try:
-            part.write_bytes(cv2.imencode(".png", mask)[1].tobytes())
-            part.replace(target)
+            atomic.write(target, cv2.imencode(".png", mask)[1].tobytes(), flush=False)
         except OSError as error:
-            with suppress(OSError):
-                part.unlink()
             raise OutputError(f"{target}: cannot be written ({error.strerror}); the masks before it are complete") from error
 
 
