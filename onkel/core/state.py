@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.core.gate import sound
 from onkel.core.loop import layout as at
 from onkel.core.machine.lanes import aligned
 from onkel.core.points.dense import Array, Rows
@@ -117,6 +118,10 @@ class State:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "learn_one": None}
+
+    def __setstate__(self, parts: dict[str, Any]) -> None:
+        self.__dict__.update(parts)
+        sound(self)
 
     def __repr__(self) -> str:
         return f"State(t={self.t}, size={self.size})"

@@ -42,6 +42,7 @@ _KERNELS = (RBF, Laplacian, Linear, Matern, Polynomial, Sum, Product)
 _LOSSES = (Hinge, Square, Logistic, EpsilonInsensitive, Huber, Novelty, Softmax, Structured)
 _STEPS = (Explicit, Implicit, Adaptive, Alma, InvSqrt, SqrtDecay)
 PARTS = {part.__name__: part for part in (*_KERNELS, *_LOSSES, *_STEPS, Budget, Growing, Observed)}
+_DEEPEST = 16  # kernels inside each other; compiling deeper ones takes ever longer, and cannot be done from some thirty on
 _FLAT = 1024  # classes; beyond, an unstructured label set is kept as arrays, whose size the file has to prove
 
 KINDS = "biufUSMm"  # what an array may hold: numbers, text, times; never Python objects
@@ -146,9 +147,18 @@ def _named(kind: str, function: Any, identity: Any, users: dict[tuple[str, str],
 
 def build(tree: Any, arrays: Mapping[str, Array], given: Given) -> Any:
     """The value that ``describe`` took apart; ValueError, TypeError or KeyError where the tree does not make sense."""
+    if _deepest_kernel(tree) > _DEEPEST:
+        raise ValueError(f"sums and products of kernels more than {_DEEPEST} deep")
     if sum(m * m for m in _flat_sets(tree)) > _FLAT * _FLAT:  # matrices of m x m, the one thing that is larger than its description
         raise ValueError(f"more classes in flat label sets than {_FLAT}")
     return _build(tree, arrays, given)
+
+
+def _deepest_kernel(tree: Any) -> int:
+    """How many kernels stand inside each other."""
+    inside = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    depth = max(map(_deepest_kernel, inside), default=0)
+    return depth + (isinstance(tree, dict) and tree.get("is") in ("Sum", "Product"))
 
 
 def _flat_sets(tree: Any) -> Iterator[int]:
@@ -181,7 +191,7 @@ def _build(tree: Any, arrays: Mapping[str, Array], given: Given) -> Any:
         items[:] = inside(rest["items"])
         return items.reshape(rest["shape"])
     if kind == "number":
-        return np.dtype(_plain(rest["dtype"])).type(inside(rest["value"]))
+        return _number(np.dtype(rest["dtype"]), inside(rest["value"]))
     if kind == "float":
         return float(rest["text"])
     if kind == "bytes":
@@ -216,7 +226,8 @@ def _build(tree: Any, arrays: Mapping[str, Array], given: Given) -> Any:
     return PARTS[kind](**parts)
 
 
-def _plain(dtype: str) -> str:
-    if np.dtype(dtype).kind not in KINDS:
-        raise ValueError(f"numbers of type {dtype!r}")
-    return dtype
+def _number(dtype: np.dtype[Any], value: Any) -> Any:
+    """One of NumPy's numbers from what its ``item`` gave: a type that took something else might take all memory."""
+    if type(value) is not {"b": bool, "i": int, "u": int, "f": float, "S": bytes, "U": str}.get(dtype.kind):
+        raise ValueError(f"a number of type {dtype} cannot be {value!r:.80}")
+    return dtype.type(value)
