@@ -25,7 +25,9 @@ _HOME = {
     "core.state": ("State",),
     "core.many": ("learn_many",),
     "core.recipes": ("norma", "ilk", "silk", "svmd", "perceptron", "pa", "alma"),
-    "estimators.base": ("KernelClassifier", "KernelRegressor", "NoveltyDetector"),
+    "estimators.classifier": ("KernelClassifier",),
+    "estimators.regressor": ("KernelRegressor",),
+    "estimators.novelty": ("NoveltyDetector",),
     "persist": ("save", "load"),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}

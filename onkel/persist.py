@@ -41,9 +41,9 @@ FORMAT = 1
 HEADER, SEAL = "onkel.json", "onkel.sha256"
 HEADER_LIMIT = 256 * 2**20  # bytes; no header of ours comes near it
 ADAPTERS = {  # the kinds that a file may name, and where their classes live
-    "estimators.KernelClassifier": "onkel.estimators.base",
-    "estimators.KernelRegressor": "onkel.estimators.base",
-    "estimators.NoveltyDetector": "onkel.estimators.base",
+    "estimators.KernelClassifier": "onkel.estimators.classifier",
+    "estimators.KernelRegressor": "onkel.estimators.regressor",
+    "estimators.NoveltyDetector": "onkel.estimators.novelty",
     "prequential.Run": "onkel.commands.scorecard",
     "river.KernelClassifier": "onkel.river",
     "river.KernelRegressor": "onkel.river",

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from river import base
 from river.utils import dataframe
 
-from onkel.estimators import base as estimators
-from onkel.estimators.model import Coded
+from onkel.estimators import classifier, novelty, regressor
+from onkel.estimators.examples import Encoded
+from onkel.estimators.parameters import ClassifierParameters, NoveltyParameters, RegressorParameters
 
 
-class _Door(base.Estimator):
+class _RiverModel(base.Estimator):
     """From dictionaries and frames to rows; the estimator inside does the rest."""
 
     _made: Any = None
@@ -95,7 +96,7 @@ class _Door(base.Estimator):
     def _widen(self, features: Any) -> None:
         for name in features:
             self._names.setdefault(name, len(self._names))
-        model = self._estimator._model
+        model = self._estimator.model_
         if model is not None and model.width and len(self._names) > model.width:
             model.grow(len(self._names))
             self._estimator.n_features_in_ = len(self._names)
@@ -119,8 +120,8 @@ class _Door(base.Estimator):
         rows = self._rows(X, learning=True)
         estimator = self._estimator
         if len(rows):
-            with estimator._all_or_nothing():
-                estimator._learn(rows, y, None, estimator._model is None, estimator._hierarchy()[1])
+            with estimator.all_or_nothing():
+                estimator.learn_block(rows, y, None, estimator.model_ is None, estimator.hierarchy()[1])
 
     def _to_file(self) -> dict[str, Any]:
         if self._get_params()["drift"] is not None:
@@ -135,7 +136,7 @@ class _Door(base.Estimator):
         return door
 
 
-class KernelClassifier(_Door, base.MiniBatchClassifier):
+class KernelClassifier(ClassifierParameters, _RiverModel, base.MiniBatchClassifier):
     """Online kernel classification for River.  Parameters: see :class:`onkel.KernelClassifier`.
 
     >>> from river import datasets, evaluate, metrics
@@ -144,8 +145,7 @@ class KernelClassifier(_Door, base.MiniBatchClassifier):
     True
     """
 
-    _inside = estimators.KernelClassifier
-    __init__ = estimators.KernelClassifier.__init__
+    _inside = classifier.KernelClassifier
 
     @property
     def _multiclass(self) -> bool:
@@ -157,13 +157,13 @@ class KernelClassifier(_Door, base.MiniBatchClassifier):
 
     def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
         """The class of the highest score; None before the first example."""
-        if self._estimator._model is None:
+        if self._estimator.model_ is None:
             return None
         return self._ask(self._made.predict_one, x)
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Calibrated probabilities by class."""
-        model = self._estimator._model
+        model = self._estimator.model_
         if model is None:
             return {}
         self._complain(x)
@@ -171,28 +171,28 @@ class KernelClassifier(_Door, base.MiniBatchClassifier):
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a frame in their order."""
-        self._learn_rows(X, Coded.of(dataframe.into_series(y).to_list()))
+        self._learn_rows(X, Encoded.of(dataframe.into_series(y).to_list()))
 
     def predict_many(self, X: Any) -> Any:
         """predict_one of each row, as a series."""
         frame = dataframe.into_frame(X)
-        if self._estimator._model is None:
+        if self._estimator.model_ is None:
             return dataframe.to_native_series([None] * len(frame), name="y", like=frame)
-        model = self._made._model
+        model = self._made.model_
         best = model.score(self._rows(X, False)).argmax(axis=1)
         return dataframe.to_native_series([model.classes[i] for i in best], name="y", like=frame)
 
     def predict_proba_many(self, X: Any) -> Any:
         """predict_proba_one of each row, as a frame."""
         frame = dataframe.into_frame(X)
-        model = self._estimator._model
+        model = self._estimator.model_
         if model is None:
             return dataframe.to_native_frame({}, like=frame)
         p = self._made.predict_proba_rows(self._rows(X, False))
         return dataframe.to_native_frame({name: p[:, i] for i, name in enumerate(model.classes)}, like=frame)
 
 
-class KernelRegressor(_Door, base.MiniBatchRegressor):
+class KernelRegressor(RegressorParameters, _RiverModel, base.MiniBatchRegressor):
     """Online kernel regression for River.  Parameters: see :class:`onkel.KernelRegressor`.
 
     >>> from river import datasets, evaluate, metrics, preprocessing
@@ -201,8 +201,7 @@ class KernelRegressor(_Door, base.MiniBatchRegressor):
     True
     """
 
-    _inside = estimators.KernelRegressor
-    __init__ = estimators.KernelRegressor.__init__
+    _inside = regressor.KernelRegressor
 
     def learn_one(self, x: dict[Any, Any], y: float) -> None:
         """Learn one example."""
@@ -210,7 +209,7 @@ class KernelRegressor(_Door, base.MiniBatchRegressor):
 
     def predict_one(self, x: dict[Any, Any]) -> float:
         """f(x); 0 before the first example."""
-        return 0.0 if self._estimator._model is None else float(self._ask(self._made.predict_one, x))
+        return 0.0 if self._estimator.model_ is None else float(self._ask(self._made.predict_one, x))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a frame in their order."""
@@ -219,12 +218,12 @@ class KernelRegressor(_Door, base.MiniBatchRegressor):
     def predict_many(self, X: Any) -> Any:
         """predict_one of each row, as a series."""
         frame = dataframe.into_frame(X)
-        known = self._estimator._model is not None
-        values = self._made._model.score(self._rows(X, False)) if known else np.zeros(len(frame))
+        known = self._estimator.model_ is not None
+        values = self._made.model_.score(self._rows(X, False)) if known else np.zeros(len(frame))
         return dataframe.to_native_series(values, name="y", like=frame)
 
 
-class NoveltyDetector(_Door, base.AnomalyDetector):
+class NoveltyDetector(NoveltyParameters, _RiverModel, base.AnomalyDetector):
     """Online kernel novelty detection for River: high scores are anomalies.  Parameters: see :class:`onkel.NoveltyDetector`.
 
     >>> import random
@@ -235,8 +234,7 @@ class NoveltyDetector(_Door, base.AnomalyDetector):
     True
     """
 
-    _inside = estimators.NoveltyDetector
-    __init__ = estimators.NoveltyDetector.__init__
+    _inside = novelty.NoveltyDetector
 
     def learn_one(self, x: dict[Any, Any]) -> None:
         """Learn one example."""
@@ -247,7 +245,7 @@ class NoveltyDetector(_Door, base.AnomalyDetector):
 
         sigmoid((threshold - f(x)) / spread), with the threshold and the typical deviation of scores of this moment.
         """
-        if self._estimator._model is None:
+        if self._estimator.model_ is None:
             return 0.0
         threshold, spread = self._made.alert_level
         away = (threshold - self._ask(self._made.score_one, x)) / spread

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core.maths.losses import Hinge
-from onkel.estimators.base import KernelClassifier, KernelRegressor, NoveltyDetector
+from onkel.estimators.classifier import KernelClassifier
+from onkel.estimators.novelty import NoveltyDetector
+from onkel.estimators.regressor import KernelRegressor
 
 MODELS = ("silk", "ilk", "norma", "svmd", "pa", "perceptron")
 ESTIMATORS = {"classes": KernelClassifier, "reals": KernelRegressor, "novelty": NoveltyDetector}

@@ -1,420 +1,234 @@
-"""scikit-learn estimators around a learner on a stream: adapters only, the numbers are made in the core.
-
-``partial_fit`` goes on with the stream, ``fit`` starts anew; both make one pass in the order of the rows.  However a stream is
-cut into calls, the model is the same.
-"""
+"""What the scikit-learn estimators share: the way in, learning in whole blocks, snapshots and files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
-from onkel.core.loop import layout
+from onkel.core.maths.kernels import Matrix, as_kernel
 from onkel.core.maths.labels import Labels
-from onkel.estimators.calibration import SPREAD, half_width, probabilities, threshold
-from onkel.estimators.model import Coded
-from onkel.estimators.plan import hierarchy
-from onkel.estimators.stream import Stream
+from onkel.core.points.objects import Objects
+from onkel.core.points.read import read
+from onkel.estimators.examples import Encoded, part, rows
+from onkel.estimators.model import Model, restored
+from onkel.estimators.parameters import Parameters
+from onkel.estimators.plan import Plan
+from onkel.saved.states import check
 
-_SHARED = """
-    kernel      "rbf", "laplacian", "matern", "poly", "linear", a kernel of onkel, or a callable (X, Z) -> matrix, on any objects
-    gamma       "scale": 1 / (features * variance) of the first 100 examples, settled for good when the 100th has come; "auto":
-                1 / features; or a number: exp(-gamma |x - x'|^2), exp(-gamma |x - x'|_1), (gamma x.x' + coef0)^degree
-    step        "implicit" (ILK), "explicit" (NORMA), "adaptive" (SVMD), or a step such as onkel.Adaptive(implicit=True)
-    eta         step size, a number or a schedule; None is 1 for implicit steps and 0.1 for the others
-    C, lam      weight of the loss, and how fast the model forgets: every step shrinks f by about eta lam
-    budget      how many points are kept (None: all); drop: which goes, "merge", "smallest", "oldest" or "project"
-    nu, offset  nu-trick and offset b;  mu, decay: the adaptive step's
-    missing     "error", or "ignore": a kernel that leaves missing coordinates (NaN) out and rescales
-    drift       a detector with River's update(value) and drift_detected; it hears mistakes, alerts or absolute errors
-    on_drift    "forget" (f fades by 3 % a step for 100 steps), "shrink" (the older half of the points goes) or "restart"
-"""
+SEEN = ("n_features_in_", "feature_names_in_")
+BLOCK = 8192  # rows between two moments at which Ctrl-C finds a whole model
 
 
-class KernelClassifier(ClassifierMixin, Stream):
-    """Online kernel classification of any number of classes, which may turn up at any time.
+class Stream(BaseEstimator, Parameters):
+    """What the three estimators share: the way in, learning in whole blocks, snapshots and files."""
 
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).uniform(-1, 1, (1000, 2))
-    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "different")
-    >>> model = KernelClassifier(budget=64).partial_fit(X[:900], y[:900])
-    >>> model.score(X[900:], y[900:]) > 0.9
-    True
-    >>> model.learn_one(np.array([0.0, 9.0]), "far away")       # a class nobody had announced
-    >>> model.classes_
-    array(['different', 'far away', 'same'], dtype='<U9')
+    model_: Model | None = None
+    task: str
 
-    loss        "hinge", "logistic", or onkel.Hinge(rho), onkel.Logistic()
-    labels      a hierarchy of classes: a dict from each node to its parent, a list of parents, or onkel.Labels
-    """
+    # --- the way in -------------------------------------------------------------------------------------------------------------
 
-    __doc__ += _SHARED
-    _task = "classes"
+    def plan(self) -> Plan:
+        """Which learner the parameters ask for, as they are now."""
+        return Plan(self.task, self.parameters(), self.hierarchy()[0])
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        loss: Any = "hinge",
-        step: Any = "implicit",
-        eta: Any = None,
-        C: float = 0.5,
-        lam: float = 1e-5,
-        budget: int | None = 512,
-        drop: str = "merge",
-        nu: float | None = None,
-        offset: bool = False,
-        mu: float = 0.1,
-        decay: float = 0.95,
-        labels: Any = None,
-        missing: str = "error",
-        drift: Any = None,
-        on_drift: str = "forget",
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.loss = loss
-        self.step = step
-        self.eta = eta
-        self.C = C
-        self.lam = lam
-        self.budget = budget
-        self.drop = drop
-        self.nu = nu
-        self.offset = offset
-        self.mu = mu
-        self.decay = decay
-        self.labels = labels
-        self.missing = missing
-        self.drift = drift
-        self.on_drift = on_drift
+    def hierarchy(self) -> tuple[Labels | None, list[Any]]:
+        """The related labels, if classes are, and the names of the classes."""
+        return None, []
 
-    def _hierarchy(self) -> tuple[Labels | None, list[Any]]:
-        return hierarchy(self.labels)
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Start anew and learn the rows in their order."""
-        with self._all_or_nothing():
-            return self._take(X, y, None, sample_weight, reset=True)
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Go on learning.  ``classes`` may announce classes in the first call; they need not be."""
-        with self._all_or_nothing():
-            return self._take(X, y, classes, sample_weight, reset=self._model is None)
-
-    def _take(self, X: Any, y: Any, classes: Any, weight: Any, reset: bool) -> Self:
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
-        X, y = self._read(X, y, reset)
-        check_classification_targets(y)
-        names, index = np.unique(y, return_inverse=True)
-        declared = self._hierarchy()[1] or ([] if classes is None else np.unique(classes).tolist())
-        if classes is not None and not reset:
-            unknown = [label for label in np.unique(classes).tolist() if label not in self._fitted().code]
-            if unknown:
-                raise ValueError(f"classes={unknown!r} were not announced in the first call of partial_fit; leave classes out now")
-        if classes is not None and (strange := set(names.tolist()) - set(np.unique(classes).tolist())):
-            raise ValueError(f"y holds {sorted(strange)!r}, which classes={np.unique(classes).tolist()!r} does not announce")
-        return self._learn(X, Coded(names.tolist(), index), weight, reset, declared)
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The classes seen or announced so far, sorted."""
-        names = self._fitted().classes
-        if len({isinstance(name, str) for name in names}) < 2:
-            return np.array(names)
-        mixed = np.empty(len(names), object)
-        mixed[:] = names
-        return mixed
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores, (n, m) in the order of ``classes_``; for two classes f_1 - f_0, (n,)."""
-        scores = self._score(X)
-        if scores.shape[1] > 2:
-            return scores
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores[:, 0]
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class of the highest score, the first of them on ties."""
-        scores = self._score(X)
-        return self.classes_[scores.argmax(axis=1)]
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """softmax(a f), with a learned on the stream from scores before each update; its largest entry is what predict says."""
-        return self.predict_proba_rows(self._scored(X))
-
-    def predict_proba_rows(self, X: Any) -> NDArray[np.float64]:
-        """The same for rows that are known to be sound, without scikit-learn's checks."""
-        model = self._fitted()
-        return probabilities(model.cells, model.score(X))
-
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """log of predict_proba."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def hierarchical_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Hierarchical F1: 2 sum kappa(y, z) / sum (kappa(y, y) + kappa(z, z)) over true y and predicted z.
-
-        kappa counts the ancestors that two classes have in common, so a near miss earns its share; without ``labels`` this is
-        the accuracy.
-        """
-        scores = self._score(X)
-        model = self._fitted()
-        kappa = np.eye(len(model.classes)) if model.plan.labels is None else model.plan.labels.kernel
-        truth, found = np.array([int(model.code[label]) for label in np.asarray(y).tolist()]), scores.argmax(axis=1)
-        weight = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        own = np.diag(kappa)
-        return float(2.0 * (weight * kappa[truth, found]).sum() / (weight * (own[truth] + own[found])).sum())
-
-    def learn_one(self, x: Any, y: Any) -> None:
-        """Learn one example: x a row of numbers (or an object for a kernel of your own); the fast way in, without scikit-learn."""
-        model = self._model
-        try:  # as few operations as can be: this is the whole cost beside the loop
-            if model.take(x, model.code[y]) >= 0:  # type: ignore[union-attr]
-                return
-        except (AttributeError, KeyError, TypeError):  # no model yet, the short way is closed, y is new
-            pass
-        x, y = self._row(x), a_class(y)
-        if model is None or y not in model.code or not model.learn_row(x, model.code[y]):
-            self._learn_alone(x, Coded([y], np.zeros(1, np.int64)), self._hierarchy()[1])
-
-    def predict_one(self, x: Any) -> Any:
-        """The class of one example; the fast way, without scikit-learn."""
-        model = self._model
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """An error inside leaves what the estimator knows about features and model as it was."""
+        names = ("n_features_in_", "feature_names_in_", "model_", "trace_")
+        before = {name: self.__dict__[name] for name in names if name in self.__dict__}
         try:
-            if (code := model.look(x)) >= 0:  # type: ignore[union-attr]
-                return model.classes[code]  # type: ignore[union-attr]
+            yield
+        except Exception:
+            for name in names:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise
+
+    def _read(self, X: Any, y: Any = None, reset: bool = False) -> tuple[Any, Any]:
+        """X (and y) checked by scikit-learn; objects are left to the user's own kernel."""
+        objects = self._objects(X)
+        if objects is not None:
+            if reset or self.model_ is None:
+                self.__dict__.pop("n_features_in_", None)
+            return objects, None if y is None else column_or_1d(y, warn=True)
+        options: dict[str, Any] = {"reset": reset, "accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+        if self.missing == "ignore":
+            options |= {"ensure_all_finite": "allow-nan", "accept_sparse": False}
+        with np.errstate(over="ignore", invalid="ignore"):  # the sum by which it looks for infinities may overflow
+            if y is None:
+                return validate_data(self, X, **options), None
+            return validate_data(self, X, y, y_numeric=self.task == "reals", **options)
+
+    def _objects(self, X: Any) -> list[Any] | None:
+        if isinstance(self.kernel, str) or not isinstance(as_kernel(self.kernel), Matrix):
+            return None
+        if hasattr(X, "columns") and not all(np.dtype(object) != t for t in np.atleast_1d(np.asarray(X).dtype)):
+            X = list(X.itertuples(index=False, name=None)) if hasattr(X, "itertuples") else X.rows()  # a frame of mixed columns
+        block = read(X, as_kernel(self.kernel))
+        return block.items if isinstance(block, Objects) else None
+
+    def learn_block(self, X: Any, y: Any, weight: Any, reset: bool, classes: list[Any] | None = None) -> Self:
+        """Learn checked examples block by block, so that Ctrl-C leaves the last whole one."""
+        n = rows(X)
+        if weight is not None:
+            weight = _check_sample_weight(weight, X if hasattr(X, "shape") else np.empty((n, 1)), dtype=np.float64)
+            if (weight < 0).any():
+                raise ValueError(f"sample_weight must not be negative; got {weight.min():g}")
+            if not weight.any() and reset:
+                raise ValueError("sample_weight is zero for every example: there is nothing to learn")
+            if not weight.all():  # an example of weight 0 is an example that was not there
+                there = np.flatnonzero(weight)
+                X = [X[i] for i in there] if isinstance(X, list) else X[there]
+                y = Encoded(y.names, y.index[there]) if isinstance(y, Encoded) else None if y is None else y[there]
+                weight, n = weight[there], len(there)
+        before = self.model_
+        work = Model(self.plan(), classes) if reset or before is None else before
+        traces = []
+        for start in range(0, n, BLOCK):
+            piece = slice(start, min(n, start + BLOCK))
+            work = work if n == 1 and before is not None and not reset and before.refuses_whole(y) else work.copy()
+            traces.append((work.learn(X[piece], part(y, piece), None if weight is None else weight[piece]), work.classes))
+            self.model_ = work
+        self.trace_ = work.join(traces) if traces else None
+        return self
+
+    def _alone(self, x: Any) -> Any:
+        """One example as a block of one, checked."""
+        objects = self._objects([x])
+        if objects is not None:
+            return objects
+        row = np.asarray(x)
+        if row.dtype.kind in "cmM":
+            raise ValueError(f"x must be one row of real numbers; got {row.dtype}")
+        row = np.ascontiguousarray(row, np.float32 if row.dtype in (np.float16, np.float32) else np.float64)
+        if row.ndim != 1 or (self.model_ is not None and self.model_.width not in (0, len(row))):
+            wanted = "" if self.model_ is None else f", this model was trained with {self.model_.width}"
+            raise ValueError(f"x must be one row of numbers; got shape {row.shape}{wanted}")
+        if not (np.isfinite(row) | (np.isnan(row) & (self.missing == "ignore"))).all():
+            raise ValueError(f"x holds NaN or infinity: {x!r:.80}; every value must be finite")
+        return row.reshape(1, -1)
+
+    def _row(self, x: Any) -> Any:
+        """x as the loop wants it, checked, where the model takes single rows; else as it is."""
+        if self.model_ is None or (self.model_.take is None and not self.model_.bind()):
+            return x
+        return np.ascontiguousarray(self._alone(x)[0], self.model_.state.slots.dtype)
+
+    def _learn_number(self, x: Any, y: float) -> None:
+        """Learn one example whose target is a number, or for novelty anything."""
+        try:
+            if self.model_.take(x, y) >= 0:  # type: ignore[union-attr]
+                return
+        except (AttributeError, TypeError):  # no model yet, or the short way is closed
+            pass
+        x = self._row(x)
+        if self.model_ is None or not self.model_.learn_row(x, y):
+            self._learn_alone(x, np.array([y]) if self.task == "reals" else None)
+
+    def _number(self, x: Any) -> float:
+        """f(x) of one example."""
+        try:
+            if (f := self.model_.look(x)) == f:  # type: ignore[union-attr]
+                return f  # type: ignore[no-any-return]
         except (AttributeError, TypeError):
             pass
         row, model = self._row(x), self._fitted()
-        if model.look is not None and (code := model.look(row)) >= 0:
-            return model.classes[code]
-        return model.classes[int(model.score(self._alone(x))[0].argmax())]
+        if model.look is not None and (f := model.look(row)) == f:
+            return f  # type: ignore[no-any-return]
+        return float(model.score(self._alone(x))[0])
 
+    def _learn_alone(self, x: Any, y: Any, classes: list[Any] | None = None) -> None:
+        X = self._alone(x)
+        with self.all_or_nothing():
+            self.learn_block(X, y, None, self.model_ is None, classes)
+        if hasattr(X, "shape"):
+            self.n_features_in_ = X.shape[1]
 
-def a_class(y: Any) -> Any:
-    """y, if it can be the name of a class: what never equals itself would be a new class each time."""
-    try:
-        known = hash(y) is not None and bool(y == y)
-    except (TypeError, ValueError):
-        known = False
-    if not known or (isinstance(y, float | np.floating) and not float(y).is_integer()):
-        hint = "KernelRegressor learns numbers" if known else "leave out examples without one"
-        raise ValueError(f"y is {y!r:.80}: the class of an example is a name or a whole number; {hint}")
-    return y
+    def _scored(self, X: Any) -> Any:
+        """X, checked, for a model that has learned something."""
+        check_is_fitted(self)
+        return self._read(X)[0]
 
+    def _score(self, X: Any) -> NDArray[np.float64]:
+        X = self._scored(X)
+        return self._fitted().score(X)
 
-class KernelRegressor(RegressorMixin, Stream):
-    """Online kernel regression, with intervals that keep their coverage on a drifting stream.
+    def __sklearn_is_fitted__(self) -> bool:
+        return self.model_ is not None
 
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).uniform(-3, 3, (1000, 1))
-    >>> model = KernelRegressor(budget=64).partial_fit(X, np.sin(X[:, 0]))
-    >>> bool(np.abs(model.predict([[0.5]]) - np.sin(0.5)) < 0.1)
-    True
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.missing != "ignore"
+        tags.input_tags.allow_nan = self.missing == "ignore"
+        return tags
 
-    loss        "squared", "epsilon_insensitive", "huber", or a loss for real targets, onkel.loss(value, derivative) too
-    coverage    how often ``predict_interval`` shall hold the target
-    """
-
-    __doc__ += _SHARED
-    _task = "reals"
-
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        loss: Any = "squared",
-        step: Any = "implicit",
-        eta: Any = None,
-        C: float = 1.0,
-        lam: float = 1e-4,
-        budget: int | None = 512,
-        drop: str = "merge",
-        nu: float | None = None,
-        offset: bool = True,
-        mu: float = 0.1,
-        decay: float = 0.95,
-        coverage: float = 0.9,
-        missing: str = "error",
-        drift: Any = None,
-        on_drift: str = "forget",
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.loss = loss
-        self.step = step
-        self.eta = eta
-        self.C = C
-        self.lam = lam
-        self.budget = budget
-        self.drop = drop
-        self.nu = nu
-        self.offset = offset
-        self.mu = mu
-        self.decay = decay
-        self.coverage = coverage
-        self.missing = missing
-        self.drift = drift
-        self.on_drift = on_drift
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Start anew and learn the rows in their order."""
-        with self._all_or_nothing():
-            return self._take(X, y, sample_weight, reset=True)
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Go on learning."""
-        with self._all_or_nothing():
-            return self._take(X, y, sample_weight, reset=self._model is None)
-
-    def _take(self, X: Any, y: Any, weight: Any, reset: bool) -> Self:
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
-        X, y = self._read(X, y, reset)
-        return self._learn(X, np.asarray(y, dtype=np.float64), weight, reset)
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """f(x) of each row."""
-        return self._score(X)
-
-    def predict_interval(self, X: Any) -> NDArray[np.float64]:
-        """(n, 2): lower and upper ends that hold the target with the wanted ``coverage``, in the long run, whatever drifts.
-
-        Online conformal calibration on the errors before each update; see :func:`onkel.calibration.widen`.
-        """
-        center = self._score(X)
-        width = half_width(self._fitted().cells)
-        return np.column_stack([center - width, center + width])
-
-    def learn_one(self, x: Any, y: float) -> None:
-        """Learn one example: x a row of numbers (or an object for a kernel of your own); the fast way in, without scikit-learn."""
-        y = float(y)
-        if y - y != 0.0:
-            raise ValueError(f"y must be a finite number; got {y!r}")
-        self._learn_number(x, y)
-
-    def predict_one(self, x: Any) -> float:
-        """f(x) of one example; the fast way, without scikit-learn."""
-        return self._number(x)
-
-
-class NoveltyDetector(OutlierMixin, Stream):
-    """Online kernel novelty detection: a point is novel where the expansion of what was seen is low.
-
-    >>> import numpy as np
-    >>> model = NoveltyDetector(budget=64).partial_fit(np.random.default_rng(0).normal(size=(1000, 2)))
-    >>> model.predict([[0.0, 0.0], [6.0, 6.0]])
-    array([ 1, -1])
-
-    loss        "novelty", or onkel.Novelty(rho)
-    nu          the share of examples that raise an alert, kept by online calibration with implicit steps and by the nu-trick
-                with the others; None: alerts are scores below rho
-    """
-
-    __doc__ += _SHARED
-    _task = "novelty"
-
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        gamma: Any = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        loss: Any = "novelty",
-        step: Any = "implicit",
-        eta: Any = None,
-        C: float = 1.0,
-        lam: float = 1e-2,
-        budget: int | None = 512,
-        drop: str = "merge",
-        nu: float | None = 0.05,
-        offset: bool = False,
-        mu: float = 0.1,
-        decay: float = 0.95,
-        missing: str = "error",
-        drift: Any = None,
-        on_drift: str = "forget",
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.loss = loss
-        self.step = step
-        self.eta = eta
-        self.C = C
-        self.lam = lam
-        self.budget = budget
-        self.drop = drop
-        self.nu = nu
-        self.offset = offset
-        self.mu = mu
-        self.decay = decay
-        self.missing = missing
-        self.drift = drift
-        self.on_drift = on_drift
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Start anew and learn the rows in their order; y is not looked at."""
-        with self._all_or_nothing():
-            return self._learn(self._read(X, None, True)[0], None, sample_weight, True)
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Go on learning; y is not looked at."""
-        reset = self._model is None
-        with self._all_or_nothing():
-            return self._learn(self._read(X, None, reset)[0], None, sample_weight, reset)
+    # --- looking at it, and keeping it -------------------------------------------------------------------------------------------
 
     @property
-    def offset_(self) -> float:
-        """Lower scores are novel: the margin rho, or with an implicit step and nu the tracked nu-quantile of the scores."""
-        model = self._fitted()
-        return threshold(model.cells) if model.plan.tracks else float(model.state.num[layout.THETA])
+    def learner_(self) -> Any:
+        """The learner, as recipes make them; ``state_`` is its state."""
+        return self._fitted().learner
 
     @property
-    def alert_level(self) -> tuple[float, float]:
-        """The threshold, and how far scores typically lie from their mean (rho itself where that is not tracked)."""
-        model = self._fitted()
-        spread = float(model.cells[SPREAD]) if model.plan.tracks else self.offset_
-        return self.offset_, max(spread, 1e-300)
+    def state_(self) -> Any:
+        return self._fitted().state
 
-    def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """f(x) of each row; the lower, the more novel."""
-        return self._score(X)
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the model holds; constant once a budget is laid out and gamma is settled."""
+        return 0 if self.model_ is None else self.model_.nbytes
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """score_samples - offset_: negative where the example is novel."""
-        return self._score(X) - self.offset_
+    def _fitted(self) -> Model:
+        if self.model_ is None:
+            raise AttributeError(f"this {type(self).__name__} has not learned anything yet; call fit, partial_fit or learn_one")
+        return self.model_
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """-1 for novel examples, 1 for the others."""
-        return np.where(self.decision_function(X) < 0.0, -1, 1)
+    def snapshot(self) -> Self:
+        """A copy to score with from other threads while this one goes on learning; costs one copy of the arrays."""
+        check_is_fitted(self)
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.model_ = self._fitted().copy()
+        return twin
 
-    def learn_one(self, x: Any) -> None:
-        """Learn one example: x a row of numbers (or an object for a kernel of your own); the fast way in, without scikit-learn."""
-        self._learn_number(x, 1.0)
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("trace_", None)  # as long as the last block, and no part of the model
+        return state
 
-    def score_one(self, x: Any) -> float:
-        """f(x) of one example; the lower, the more novel."""
-        return self._number(x)
+    def _to_file(self) -> dict[str, Any]:
+        if self.drift is not None:
+            raise TypeError(
+                "a drift detector is an object of another library and cannot be saved; "
+                "save(model.snapshot().set_params(drift=None), path) keeps all but the detector, pickle keeps both"
+            )
+        header: dict[str, Any] = {"params": self.get_params(deep=False)}
+        header["features"] = {name: getattr(self, name) for name in SEEN if hasattr(self, name)}
+        header["model"] = None if self.model_ is None else self.model_.parts()
+        return header
 
-    def predict_one(self, x: Any) -> int:
-        """-1 if the example is novel, else 1."""
-        return -1 if self.score_one(x) < self.offset_ else 1
+    @classmethod
+    def _from_file(cls, header: dict[str, Any]) -> Self:
+        made = cls(**header["params"])
+        for name, value in header["features"].items():
+            if name not in SEEN:
+                raise ValueError(f"an estimator has no {name!r}")
+            setattr(made, name, value)
+        parts = header["model"]
+        if parts is not None:
+            known = len(parts["classes"])
+            if cls.task == "classes" and made.labels is None and parts["state"].m != max(known, 1):  # before m x m costs are made
+                raise ValueError(f"{known} classes, and a state of {parts['state'].m}")
+            made.model_ = restored(made.plan(), parts)
+            check(made.model_.learner, made.model_.state)
+        return made

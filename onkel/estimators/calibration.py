@@ -36,6 +36,10 @@ class Temperature(NamedTuple):
     def follow(calibration, cells, scores, y, weight):
         sharpen(cells, matrix_of(scores, 0, 1, scores.size), y, weight)
 
+    def follow_block(self, cells: Any, scores: Any, y: Any, weight: Any) -> None:
+        """The same for a block, each example by the scores that it had before."""
+        sharpen(cells, scores, y, np.ones(len(y)) if weight is None else weight)
+
 
 @compiled
 def sharpen(cells, scores, codes, weight):
@@ -90,6 +94,10 @@ class Interval(NamedTuple):
     def follow(calibration, cells, scores, y, weight):
         widen(cells, scores, y, calibration.miss)
 
+    def follow_block(self, cells: Any, scores: Any, y: Any, weight: Any) -> None:
+        """The same for a block."""
+        widen(cells, scores, y, self.miss)
+
 
 @compiled
 def widen(cells, scores, y, alpha):
@@ -110,6 +118,10 @@ class Threshold(NamedTuple):
     @compiled
     def follow(calibration, cells, scores, y, weight):
         lower(cells, scores, calibration.nu)
+
+    def follow_block(self, cells: Any, scores: Any, y: Any, weight: Any) -> None:
+        """The same for a block."""
+        lower(cells, scores, self.nu)
 
 
 @compiled

@@ -16,8 +16,10 @@ from onkel.core.maths.labelled import Softmax, Structured
 from onkel.core.maths.labels import Labels
 from onkel.core.maths.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Novelty, Square
 from onkel.core.maths.steps import Adaptive, Alma, Explicit, Implicit
+from onkel.core.points.missing import Observed
 from onkel.core.points.read import is_sparse
-from onkel.estimators.missing import Observed
+from onkel.estimators.calibration import Interval, Temperature, Threshold
+from onkel.estimators.parameters import Parameters
 
 KERNELS = ("rbf", "laplacian", "matern", "poly", "linear")
 ACTIONS = ("forget", "shrink", "restart")
@@ -25,93 +27,99 @@ ACTIONS = ("forget", "shrink", "restart")
 
 @dataclass(frozen=True)
 class Plan:
-    """Which learner, in the parameters of the doors; ``task`` is "classes", "reals" or "novelty"."""
+    """Which learner: ``given`` are an estimator's parameters as they stood when it began, ``task`` is "classes", "reals" or
+    "novelty"."""
 
     task: str
-    kernel: Any
-    gamma: Any
-    degree: int
-    coef0: float
-    loss: Any
-    step: Any
-    eta: Any
-    C: float
-    lam: float
-    budget: int | None
-    drop: str
-    nu: float | None
-    offset: bool
-    mu: float
-    decay: float
-    missing: str = "error"
+    given: Parameters
     labels: Labels | None = None
-    coverage: float = 0.9
-    drift: Any = None
-    on_drift: str = "forget"
 
     def __post_init__(self) -> None:
-        if isinstance(self.kernel, str) and self.kernel not in KERNELS:
-            raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, a kernel of onkel or a callable; got {self.kernel!r}")
-        if isinstance(self.gamma, str) and self.gamma not in ("scale", "auto"):
-            raise ValueError(f'gamma must be "scale", "auto" or a positive number; got {self.gamma!r}')
-        if self.missing not in ("error", "ignore"):
-            raise ValueError(f'missing must be "error" or "ignore"; got {self.missing!r}')
-        if self.missing == "ignore" and not isinstance(self.kernel, str):
+        given = self.given
+        if isinstance(given.kernel, str) and given.kernel not in KERNELS:
+            raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, a kernel of onkel or a callable; got {given.kernel!r}")
+        if isinstance(given.gamma, str) and given.gamma not in ("scale", "auto"):
+            raise ValueError(f'gamma must be "scale", "auto" or a positive number; got {given.gamma!r}')
+        if given.missing not in ("error", "ignore"):
+            raise ValueError(f'missing must be "error" or "ignore"; got {given.missing!r}')
+        if given.missing == "ignore" and not isinstance(given.kernel, str):
             raise ValueError('missing="ignore" needs a kernel given by name; one of your own must look after them itself')
         if not 0.0 < self.coverage < 1.0:
             raise ValueError(f"coverage must lie between 0 and 1; got {self.coverage!r}")
-        if self.nu is not None and not 0.0 < self.nu <= 1.0:
-            raise ValueError(f"nu must lie above 0 and be at most 1, or None; got {self.nu!r}")
-        if self.on_drift not in ACTIONS:
-            raise ValueError(f"on_drift must be one of {', '.join(map(repr, ACTIONS))}; got {self.on_drift!r}")
-        if self.drift is not None and not (hasattr(self.drift, "update") and hasattr(self.drift, "drift_detected")):
-            raise TypeError(f"drift must have update(value) and drift_detected, as River's detectors have; got {self.drift!r}")
+        if given.nu is not None and not 0.0 < given.nu <= 1.0:
+            raise ValueError(f"nu must lie above 0 and be at most 1, or None; got {given.nu!r}")
+        if given.on_drift not in ACTIONS:
+            raise ValueError(f"on_drift must be one of {', '.join(map(repr, ACTIONS))}; got {given.on_drift!r}")
+        if given.drift is not None and not (hasattr(given.drift, "update") and hasattr(given.drift, "drift_detected")):
+            raise TypeError(f"drift must have update(value) and drift_detected, as River's detectors have; got {given.drift!r}")
+
+    @property
+    def coverage(self) -> float:
+        """How often an interval shall hold the target; only regressors say."""
+        return float(getattr(self.given, "coverage", 0.9))
 
     @property
     def waits(self) -> bool:
         """Whether gamma has to be settled from the stream."""
-        return isinstance(self.kernel, str) and self.kernel != "linear" and isinstance(self.gamma, str) and self.gamma == "scale"
+        return isinstance(self.given.kernel, str) and self.given.kernel != "linear" and _is(self.given.gamma, "scale")
 
     @property
     def tracks(self) -> bool:
         """Whether alerts are kept at the share nu by calibration: the implicit step has no nu-trick."""
-        return self.task == "novelty" and self.nu is not None and self.step == "implicit"
+        return self.task == "novelty" and self.given.nu is not None and _is(self.given.step, "implicit")
+
+    @property
+    def masks(self) -> bool:
+        """Whether rows may have gaps."""
+        return self.given.missing == "ignore"
+
+    @property
+    def calibration(self) -> Any:
+        """What the model learns about its scores, if anything."""
+        if self.task == "classes":
+            return Temperature()
+        if self.task == "reals":
+            return Interval(1.0 - self.coverage)
+        return Threshold(float(self.given.nu)) if self.tracks else None  # type: ignore[arg-type]
 
     def learner(self, gamma: float | None, width: int, m: int) -> Learner:
         """The learner for points of ``width`` features and m classes."""
-        nu = None if self.tracks else self.nu
-        budget = Budget(self.budget, "oldest" if self.budget is None else self.drop)
-        return Learner(self._kernel(gamma, width), self.loss_over(m), self._step(), budget, nu, self.offset)
+        given = self.given
+        budget = Budget(given.budget, "oldest" if given.budget is None else given.drop)
+        nu = None if self.tracks else given.nu
+        return Learner(self._kernel(gamma, width), self.loss_over(m), self._step(), budget, nu, given.offset)
 
     def _kernel(self, gamma: float | None, width: int) -> Any:
-        if not isinstance(self.kernel, str):
-            return as_kernel(self.kernel)
+        given, name = self.given, self.given.kernel
+        if not isinstance(name, str):
+            return as_kernel(name)
         if gamma is None:
-            gamma = 1.0 / max(width, 1) if isinstance(self.gamma, str) else self.gamma
-        if self.kernel in ("rbf", "matern", "laplacian", "poly") and not (np.isreal(gamma) and 0.0 < gamma < math.inf):
-            raise ValueError(f'gamma must be "scale", "auto" or a positive finite number; got {gamma!r}')
-        if self.kernel == "linear":
+            gamma = 1.0 / max(width, 1) if isinstance(given.gamma, str) else given.gamma
+        if name == "linear":
             kernel: Any = Linear()
-        elif self.kernel == "poly":
-            kernel = Polynomial(self.degree, gamma, self.coef0)
-        elif self.kernel == "laplacian":
+        elif not (np.isreal(gamma) and 0.0 < gamma < math.inf):
+            raise ValueError(f'gamma must be "scale", "auto" or a positive finite number; got {gamma!r}')
+        elif name == "poly":
+            kernel = Polynomial(given.degree, gamma, given.coef0)
+        elif name == "laplacian":
             kernel = Laplacian(1.0 / gamma)
         else:
             sigma = math.sqrt(0.5 / gamma)  # exp(-gamma d^2) = exp(-d^2 / (2 sigma^2))
-            kernel = RBF(sigma) if self.kernel == "rbf" else Matern(sigma)
-        return as_kernel(Observed(kernel)) if self.missing == "ignore" else kernel
+            kernel = RBF(sigma) if name == "rbf" else Matern(sigma)
+        return as_kernel(Observed(kernel)) if self.masks else kernel
 
     def loss_over(self, m: int) -> Any:
-        loss = self.loss
+        """The loss over m classes, or the one that was given for numbers."""
+        loss = self.given.loss
         if self.task == "classes":
             labels = Labels.flat(max(m, 1)) if self.labels is None else self.labels
-            if loss == "hinge" or isinstance(loss, Hinge):
+            if _is(loss, "hinge") or isinstance(loss, Hinge):
                 return Structured(labels, 1.0 if isinstance(loss, str) else loss.rho)
-            if loss == "logistic" or isinstance(loss, Logistic):
+            if _is(loss, "logistic") or isinstance(loss, Logistic):
                 return Softmax(labels)
             raise ValueError(f'loss must be "hinge", "logistic", onkel.Hinge(rho) or onkel.Logistic(); got {loss!r}')
         if self.task == "novelty":
-            if loss == "novelty" or isinstance(loss, Novelty):
+            if _is(loss, "novelty") or isinstance(loss, Novelty):
                 return Novelty() if isinstance(loss, str) else loss
             raise ValueError(f'loss must be "novelty" or onkel.Novelty(rho); got {loss!r}')
         named = {"squared": Square(), "epsilon_insensitive": EpsilonInsensitive(), "huber": Huber()}
@@ -122,16 +130,22 @@ class Plan:
         return loss
 
     def _step(self) -> Any:
-        if isinstance(self.step, Explicit | Implicit | Adaptive | Alma):
-            return self.step
-        if self.step == "implicit":
-            return Implicit(1.0 if self.eta is None else self.eta, self.lam, self.C)
-        eta = 0.1 if self.eta is None else self.eta
-        if self.step == "explicit":
-            return Explicit(eta, self.lam, self.C)
-        if self.step == "adaptive":
-            return Adaptive(eta, self.lam, self.C, self.mu, self.decay)
-        raise ValueError(f'step must be "implicit", "explicit" or "adaptive"; got {self.step!r}')
+        given = self.given
+        if isinstance(given.step, Explicit | Implicit | Adaptive | Alma):
+            return given.step
+        if given.step == "implicit":
+            return Implicit(1.0 if given.eta is None else given.eta, given.lam, given.C)
+        eta = 0.1 if given.eta is None else given.eta
+        if given.step == "explicit":
+            return Explicit(eta, given.lam, given.C)
+        if given.step == "adaptive":
+            return Adaptive(eta, given.lam, given.C, given.mu, given.decay)
+        raise ValueError(f'step must be "implicit", "explicit" or "adaptive"; got {given.step!r}')
+
+
+def _is(value: Any, name: str) -> bool:
+    """Whether a parameter is that word; values of ours need not know how to compare themselves with one."""
+    return isinstance(value, str) and value == name
 
 
 def spread_gamma(X: Any) -> float:

@@ -31,10 +31,10 @@ from onkel.core.maths.losses import EpsilonInsensitive, Hinge, Huber, Logistic, 
 from onkel.core.maths.steps import Adaptive, Alma, Explicit, Implicit, InvSqrt, SqrtDecay
 from onkel.core.maths.user_loss import User
 from onkel.core.points.dense import Array, Rows
+from onkel.core.points.missing import Observed
 from onkel.core.points.objects import Objects
 from onkel.core.points.sparse import Sparse
 from onkel.core.state import State
-from onkel.estimators.missing import Observed
 from onkel.saved import states
 from onkel.theory import Growing
 

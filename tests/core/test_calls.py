@@ -113,7 +113,7 @@ def test_the_short_way_is_the_long_way():
             single.learn_one(*(a[i] for a in arguments))
         np.testing.assert_array_equal(bulk.state_.coef, single.state_.coef)
         np.testing.assert_array_equal(bulk.state_.points, single.state_.points)
-        np.testing.assert_array_equal(bulk._model.cells, single._model.cells)
+        np.testing.assert_array_equal(bulk.model_.cells, single.model_.cells)
         score = single.score_one if targets is None else single.predict_one
         expected = bulk.score_samples(X[:20]) if targets is None else bulk.predict(X[:20])
         assert [score(x) for x in X[:20]] == pytest.approx(list(expected), rel=1e-12)

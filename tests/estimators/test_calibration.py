@@ -132,5 +132,5 @@ def test_calibration_does_not_depend_on_the_cut(cut):
     model = KernelClassifier(budget=32)
     for start in range(0, 400, cut):
         model.partial_fit(X[start : start + cut], y[start : start + cut])
-    cells = model._model.cells
-    assert np.array_equal(cells, whole._model.cells)
+    cells = model.model_.cells
+    assert np.array_equal(cells, whole.model_.cells)

@@ -30,7 +30,7 @@ def test_a_silent_detector_changes_nothing():
     plain = KernelClassifier(budget=32).partial_fit(X, y)
     watched = KernelClassifier(budget=32, drift=Alarm()).partial_fit(X, y)
     assert np.array_equal(plain.state_.coef, watched.state_.coef)
-    assert np.array_equal(plain._model.cells, watched._model.cells)
+    assert np.array_equal(plain.model_.cells, watched.model_.cells)
     assert not watched.trace_.drift.any()
 
 
@@ -45,8 +45,8 @@ def test_the_cut_does_not_matter(action, cut):
     for start in range(0, len(X), cut):
         model.partial_fit(X[start : start + cut], y[start : start + cut])
     assert np.array_equal(model.state_.coef, whole.state_.coef)
-    assert model._model.detector.heard == whole._model.detector.heard
-    assert len(whole._model.detector.heard) == 1200
+    assert model.model_.watch.detector.heard == whole.model_.watch.detector.heard
+    assert len(whole.model_.watch.detector.heard) == 1200
 
 
 def test_what_each_action_does_shows_in_the_trace():
@@ -90,13 +90,13 @@ def test_regressors_and_detectors_of_novelty_take_them_too():
     alarm = Alarm()
     model = KernelRegressor(budget=32, drift=alarm).partial_fit(X, y)
     assert alarm.heard == [], "the parameter itself is never touched"
-    assert np.allclose(model._model.detector.heard, np.abs(y - model.trace_.scores))
+    assert np.allclose(model.model_.watch.detector.heard, np.abs(y - model.trace_.scores))
     model = KernelRegressor(budget=32, drift=PageHinkley(threshold=5.0, mode="up"), on_drift="restart").partial_fit(X, y)
     assert model.trace_.drift[400:450].any()
     assert not model.trace_.drift[150:400].any()
     novel = NoveltyDetector(budget=32, drift=Alarm([300]), on_drift="shrink").partial_fit(X)
     assert novel.trace_.drift.sum() == 1
-    assert set(novel._model.detector.heard) <= {0, 1}
+    assert set(novel.model_.watch.detector.heard) <= {0, 1}
 
 
 def test_learn_one_goes_past_the_detector():

@@ -22,8 +22,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import onkel
 from onkel import KernelClassifier, KernelRegressor, NoveltyDetector
 from onkel.core.loop import layout
-from onkel.estimators import stream
-from onkel.estimators.missing import Observed, with_mask
+from onkel.core.points.missing import Observed, with_mask
+from onkel.estimators import base
 from onkel.estimators.plan import spread_gamma
 from onkel.estimators.reshape import grow_labels, keep_newest
 
@@ -126,10 +126,10 @@ def test_gamma_is_that_of_the_first_hundred_and_stays():
         model = KernelClassifier()
         for start in range(0, 300, cut):
             model.partial_fit(X[start : start + cut], y[start : start + cut])
-        assert model._model.gamma == spread_gamma(X[:100])
-        assert model._model.first is None
+        assert model.model_.gamma == spread_gamma(X[:100])
+        assert model.model_.first is None
     young = KernelClassifier().partial_fit(X[:40], y[:40])
-    assert young._model.gamma == spread_gamma(X[:40])
+    assert young.model_.gamma == spread_gamma(X[:40])
     assert spread_gamma(X[:100]) == pytest.approx(SVC(gamma="scale").fit(X[:100], y[:100])._gamma)
 
 
@@ -145,7 +145,7 @@ def test_memory_is_what_it_says_and_stays():
     before = model.nbytes
     model.partial_fit(np.tile(X, (10, 1)), np.tile(y, 10))
     state = model.state_
-    arrays = (state.num, state.slots, state.born, state.gram, model._model.cells)
+    arrays = (state.num, state.slots, state.born, state.gram, model.model_.cells)
     assert model.nbytes == before == sum(a.nbytes for a in arrays)
 
 
@@ -156,7 +156,7 @@ def test_memory_is_what_it_says_and_stays():
 def test_a_new_class_leaves_the_scores_of_the_others(options):
     X, y = stream_of_classes()
     model = KernelClassifier(gamma=0.5, budget=24, **options).fit(X, y == "b")
-    three = model._model.plan.learner(0.5, 2, 3)
+    three = model.model_.plan.learner(0.5, 2, 3)
     for position in range(3):
         grown = grow_labels(model.state_, three, position)
         scores = three.score(grown, X)
@@ -378,7 +378,7 @@ def test_an_error_changes_nothing(cut):
 
 def test_ctrl_c_leaves_the_last_whole_block(monkeypatch):
     X, y = stream_of_classes()
-    monkeypatch.setattr(stream, "BLOCK", 50)
+    monkeypatch.setattr(base, "BLOCK", 50)
     calls = []
 
     def kernel(A, B):
@@ -457,7 +457,7 @@ def test_files_of_every_kind_of_input(tmp_path):
         for one in (model, twin):
             one.partial_fit(rows[50:], None if target is None else target[50:])
         assert np.array_equal(model._score(rows), twin._score(rows))
-        assert np.array_equal(model._model.cells, twin._model.cells)
+        assert np.array_equal(model.model_.cells, twin.model_.cells)
 
 
 @pytest.mark.parametrize("step", [{"step": "adaptive"}, {"drop": "project"}, {"drop": "oldest"}], ids=str)
@@ -472,7 +472,7 @@ def test_keeping_the_newest_points(step):
         K = learner.kernel(kept.points)
         assert kept.num[layout.N2] == pytest.approx(np.trace(kept.coef.T @ K @ kept.coef))
         assert kept.num[layout.PI] == pytest.approx(np.trace(kept.coef.T @ K @ kept.trace_coef))
-    after, _ = learner.learn(kept, X, model._model._codes(onkel.estimators.model.Coded.of(y)))
+    after, _ = learner.learn(kept, X, model.model_.codes(onkel.estimators.examples.Encoded.of(y)))
     assert after.size == 24
     assert np.isfinite(after.coef).all()
 

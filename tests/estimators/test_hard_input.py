@@ -534,10 +534,10 @@ def test_scoring_a_snapshot_while_the_model_learns():
 
 
 def test_ctrl_c_leaves_the_last_whole_block(monkeypatch):
-    from onkel.estimators import stream
+    from onkel.estimators import base
 
-    X, y = data(5 * stream.BLOCK)
-    wanted = onkel.KernelClassifier(budget=8, gamma=0.5).fit(X[: 2 * stream.BLOCK], y[: 2 * stream.BLOCK])
+    X, y = data(5 * base.BLOCK)
+    wanted = onkel.KernelClassifier(budget=8, gamma=0.5).fit(X[: 2 * base.BLOCK], y[: 2 * base.BLOCK])
     from onkel.estimators.model import Model
 
     learn, calls = Model.learn, []
@@ -554,9 +554,9 @@ def test_ctrl_c_leaves_the_last_whole_block(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     monkeypatch.undo()
-    assert model.state_.t == 2 * stream.BLOCK
+    assert model.state_.t == 2 * base.BLOCK
     assert persist.dumps(model) == persist.dumps(wanted)
-    model.partial_fit(X[2 * stream.BLOCK :], y[2 * stream.BLOCK :])
+    model.partial_fit(X[2 * base.BLOCK :], y[2 * base.BLOCK :])
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------------------
