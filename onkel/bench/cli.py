@@ -6,16 +6,18 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import onkel
+from onkel.terminal.extras import need
 
 from . import bulk, growth, report, single, video
 from .bulk import Size
 from .measure import Race, Results, one_thread
 from .rows import Row
+from .video_gpu import gpu_rows
 
 BENCHES: dict[str, Callable[[Size], Iterator[Race]]] = {
     "bulk": bulk.bulk,
@@ -30,6 +32,14 @@ BENCHES: dict[str, Callable[[Size], Iterator[Race]]] = {
     "growth": growth.growth,
 }
 PEERS = ("peers", "novelty")
+
+# What is no race: a module of this room whose report(arguments) prints its own table; what it needs; what it says.
+TABLES = {
+    "defaults": ("river", "the tables behind the estimators' defaults"),
+    "gpu": ("cupy", "learning on a graphics card"),
+    "video-gpu": ("cupy", "background subtraction on a graphics card"),
+}
+WHAT = f"video: background subtraction beside OpenCV's; {'; '.join(f'{name}: {line}' for name, (_, line) in TABLES.items())}"
 QUICK, FULL = Size(rounds=5, seconds=0.06), Size(rounds=9, seconds=0.3)
 
 
@@ -41,19 +51,23 @@ def add_parser(subparsers: Any) -> None:
         description="Measures onkel beside naive NumPy, River, scikit-learn, Vowpal Wabbit and, for video, OpenCV: in one "
         "process, on one thread, in CPU time, in turn. Peers that are not installed are left out and named.",
     )
-    parser.add_argument("what", nargs="?", choices=("video",), help="video: background subtraction beside OpenCV's")
+    parser.add_argument("what", nargs="?", choices=("video", *TABLES), metavar="WHAT", help=WHAT)
     parser.add_argument("--quick", action="store_true", help="under two minutes, with fewer and shorter rounds")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="default: results/bench, or results/bench-video")
+    parser.add_argument("--out", "-o", metavar="DIR", type=Path, help="default: results/bench, or results/bench-video")
     parser.add_argument("--only", metavar="NAME", nargs="+", choices=BENCHES, default=[], help=f"some of: {', '.join(BENCHES)}")
     parser.add_argument("--no-peers", action="store_true", help="only onkel, naive NumPy and the limits")
+    parser.add_argument("--data", metavar="DIR", type=Path, help="folder with the data sets (default: $ONKEL_DATA)")
     parser.set_defaults(run=run_bench)
 
 
 def run_bench(arguments: argparse.Namespace) -> int:
+    if arguments.what in TABLES:
+        need(f"onkel bench {arguments.what}", *filter(None, [TABLES[arguments.what][0]]))
+        return int(import_module(f"onkel.bench.{arguments.what.replace('-', '_')}").report(arguments) or 0)
     is_video = arguments.what == "video"
-    if is_video and not find_spec("cv2"):
-        print("onkel bench video: OpenCV is missing; install onkel[video]", file=sys.stderr)
-        return 2
+    if is_video:
+        need("onkel bench video", "cv2")
+    need("onkel bench", "matplotlib")
     chosen = [video.video, video.two_threads] if is_video else [
         bench for name, bench in BENCHES.items()
         if (not arguments.only or name in arguments.only) and not (arguments.no_peers and name in PEERS)
@@ -68,8 +82,6 @@ def run_bench(arguments: argparse.Namespace) -> int:
     verdicts = [row.verdict for row in rows]
     print(f"{verdicts.count('met')} targets met, {verdicts.count('missed')} missed; {', '.join(map(str, files))}")
     if is_video:
-        from .video_gpu import gpu_rows
-
         print("\n".join(["", *gpu_rows()]))
     return 0
 
@@ -83,8 +95,6 @@ def left_out(no_peers: bool, only: list[str]) -> list[str]:
         for package, name in (("river", "River"), ("vowpalwabbit", "Vowpal Wabbit")):
             if not find_spec(package):
                 lines.append(f"left out: {name}, which is not installed here; ./run bench installs it")
-    if not hasattr(onkel, "learn_many") and (not only or "many" in only):
-        lines.append("left out: learn_many, which this version of onkel does not have")
     return lines
 
 

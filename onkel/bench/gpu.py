@@ -1,4 +1,4 @@
-"""python -m onkel.bench.gpu [--data DIR]: learning on the card, whole calls by wall clock, data and results carried both ways.
+"""`onkel bench gpu`: learning on the card, whole calls by the clock on the wall, data and results carried both ways.
 
 Rows are MNIST's training set where --data (or ONKEL_DATA) has it, else random images of that shape.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import onkel
 from onkel import data, gpu
 
 
-def images(directory: str | None) -> tuple[str, np.ndarray, np.ndarray]:
+def images(directory: Path | None) -> tuple[str, np.ndarray, np.ndarray]:
     try:
         X, y = data.load("mnist", directory=directory).train()
         order = np.random.default_rng(0).permutation(len(X))
@@ -75,59 +75,70 @@ def grid(labels: onkel.Labels) -> list[Any]:
     ]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", metavar="DIR", help="folder with mnist/")
-    parser.add_argument("--cpu", type=int, default=5000, help="examples for the comparison with the CPU (0: none)")
-    arguments = parser.parse_args()
+FEW = 5000  # examples for the comparison with the CPU
+
+
+def report(arguments: argparse.Namespace) -> None:
     cp = gpu.cupy()
     name, X, y = images(arguments.data)
     card = cp.cuda.runtime.getDeviceProperties(0)["name"].decode()
     labels = onkel.Labels.flat(10)
     print(f"{card}; {name}, {len(X)} x {X.shape[1]}, float32, ten classes")
-
     one = onkel.silk(onkel.RBF(5.0), onkel.Structured(labels), eta=1.0, lam=1e-4, budget=4096)
+    one_learner(one, X, y)
+    loops(one, labels, X, y)
+    beside_the_cpu(one, X, y)
+    many_learners(grid(labels), X, y)
+
+
+def one_learner(one: Any, X: np.ndarray, y: np.ndarray) -> None:
     first, _ = clock(lambda: one.learn(one.init(), X[:2048], y[:2048], backend="gpu"), 1)
     print(f"first call, compiling included: {first:.2f} s")
     seconds, (_, trace) = clock(lambda: one.learn(one.init(), X, y, backend="gpu"), 5)
     rate = 2e-12 * len(X) * 4096 * X.shape[1] / seconds
-    print(f"one learner, omega = 4096: {seconds:.3f} s (at most 0.5), {1e6 * seconds / len(X):.2f} us an example, "
-          f"{rate:.1f} TFLOP/s counting 2 omega d; mistakes {trace.mistake.mean():.4f}, "
-          f"a loss in {np.mean(trace.loss > 0):.4f}")  # fmt: skip
+    print(
+        f"one learner, omega = 4096: {seconds:.3f} s (at most 0.5), {1e6 * seconds / len(X):.2f} us an example, "
+        f"{rate:.1f} TFLOP/s counting 2 omega d; mistakes {trace.mistake.mean():.4f}, a loss in {np.mean(trace.loss > 0):.4f}"
+    )
+
+
+def loops(one: Any, labels: onkel.Labels, X: np.ndarray, y: np.ndarray) -> None:
     binary = np.where(y % 2 == 0, 1.0, -1.0)
+    even = onkel.silk(onkel.RBF(5.0), onkel.Hinge(), eta=1.0, lam=1e-4, budget=4096)
+    oldest = onkel.silk(onkel.RBF(5.0), onkel.Structured(labels), eta=1.0, lam=1e-4, budget=512, drop="oldest")
     for name, learner, targets in (
         ("ten classes", one, y),
-        ("even or odd, hinge", onkel.silk(onkel.RBF(5.0), onkel.Hinge(), eta=1.0, lam=1e-4, budget=4096), binary),
-        ("ten classes, the oldest go, omega = 512",
-         onkel.silk(onkel.RBF(5.0), onkel.Structured(labels), eta=1.0, lam=1e-4, budget=512, drop="oldest"), y),
-    ):  # fmt: skip
+        ("even or odd, hinge", even, binary),
+        ("ten classes, the oldest go, omega = 512", oldest, y),
+    ):
         loop_alone(learner, X[:2048], targets[:2048])
         print(f"the loop alone, {name}: {1e6 * loop_alone(learner, X, targets) / len(X):.2f} us an example")
-    if arguments.cpu:
-        n = arguments.cpu
-        one.learn(one.init(), X[:300], y[:300])  # compiles
-        cpu_seconds, (cpu_state, cpu) = clock(lambda: one.learn(one.init(), X[:n], y[:n]), 3)
-        _, (gpu_state, few) = clock(lambda: one.learn(one.init(), X[:n], y[:n], backend="gpu"), 1)
-        worst = np.abs(few.scores - cpu.scores).max() / np.abs(cpu.scores).max()
-        print(f"its first {n} examples on one core: {cpu_seconds:.2f} s; scores differ by {worst:.1e} of their scale, "
-              f"points by {np.setdiff1d(cpu_state.born, gpu_state.born).size}")  # fmt: skip
 
-    many = grid(labels)
+
+def beside_the_cpu(one: Any, X: np.ndarray, y: np.ndarray) -> None:
+    one.learn(one.init(), X[:300], y[:300])  # compiles
+    cpu_seconds, (cpu_state, cpu) = clock(lambda: one.learn(one.init(), X[:FEW], y[:FEW]), 3)
+    _, (gpu_state, few) = clock(lambda: one.learn(one.init(), X[:FEW], y[:FEW], backend="gpu"), 1)
+    worst = np.abs(few.scores - cpu.scores).max() / np.abs(cpu.scores).max()
+    print(
+        f"its first {FEW} examples on one core: {cpu_seconds:.2f} s; scores differ by {worst:.1e} of their scale, "
+        f"points by {np.setdiff1d(cpu_state.born, gpu_state.born).size}"
+    )
+
+
+def many_learners(many: list[Any], X: np.ndarray, y: np.ndarray) -> None:
     seconds, results = clock(lambda: onkel.learn_many(many, X, y, backend="gpu"), 3)
     errors = [trace.mistake.mean() for _, trace in results]
-    print(f"{len(many)} learners, omega = 512: {seconds:.2f} s (at most 5), {1e9 * seconds / len(many) / len(X):.1f} ns an "
-          f"example; mistakes from {min(errors):.4f} to {max(errors):.4f}")  # fmt: skip
-    if arguments.cpu:
-        worst, moved = 0.0, 0
-        for i in range(0, len(many), 32):
-            state, trace = many[i].learn(many[i].init(), X[: arguments.cpu], y[: arguments.cpu])
-            few = onkel.learn_many(many[i : i + 2], X[: arguments.cpu], y[: arguments.cpu], backend="gpu")[0]
-            worst = max(worst, np.abs(few[1].scores - trace.scores).max() / np.abs(trace.scores).max())
-            moved += np.setdiff1d(state.born, few[0].born).size
-        print(f"eight of them over {arguments.cpu} examples on the CPU: scores differ by at most {worst:.1e} of their scale, "
-              f"points by {moved}")  # fmt: skip
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    print(
+        f"{len(many)} learners, omega = 512: {seconds:.2f} s (at most 5), {1e9 * seconds / len(many) / len(X):.1f} ns an "
+        f"example; mistakes from {min(errors):.4f} to {max(errors):.4f}"
+    )
+    worst, moved = 0.0, 0
+    for i in range(0, len(many), 32):
+        state, trace = many[i].learn(many[i].init(), X[:FEW], y[:FEW])
+        few = onkel.learn_many(many[i : i + 2], X[:FEW], y[:FEW], backend="gpu")[0]
+        worst = max(worst, np.abs(few[1].scores - trace.scores).max() / np.abs(trace.scores).max())
+        moved += np.setdiff1d(state.born, few[0].born).size
+    print(
+        f"eight of them over {FEW} examples on the CPU: scores differ by at most {worst:.1e} of their scale, points by {moved}"
+    )

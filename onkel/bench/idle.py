@@ -1,8 +1,8 @@
-"""The least that a process with Numba in it can do: one cached function.  What a start costs beyond this is onkel's own."""
+"""The least that a process with compiled code in it can do: one cached function.  What a start costs beyond this is onkel's own."""
 
-import numba
+from onkel.core.machine.compiled import compiled
 
 
-@numba.njit(cache=True)
+@compiled
 def nothing(x):
     return x[0]

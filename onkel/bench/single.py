@@ -297,7 +297,7 @@ nothing(np.zeros(1, np.float32))
 
 
 def start(size: Size) -> Iterator[Race]:
-    """A new process: import and first learn, with Numba's cache on disk, over importing NumPy; and Numba's own share of that."""
+    """A new process: import and first learn, with Numba's cache on disk, over importing NumPy; one small function's share of it."""
 
     # the first round, which is not timed, leaves compiled modules behind, as any first start does
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -313,13 +313,13 @@ def start(size: Size) -> Iterator[Race]:
             least = results[name].median
             return Row(title, name, first.median - least, "s more", AT_MOST, target, first.median, least)
 
-        return [more("import numpy", 0.6), more("a cached function of Numba", None)]
+        return [more("import numpy", 0.6), more("one cached function", None)]
 
     yield Race(
         "start",
         [
             Contender("import numpy", process("import numpy"), 1, children_time),
-            Contender("a cached function of Numba", process(FIRST_CALL), 1, children_time),
+            Contender("one cached function", process(FIRST_CALL), 1, children_time),
             Contender("import onkel and learn", process(FIRST_LEARN), 1, children_time),
         ],
         table,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable
 from typing import Any
@@ -40,6 +41,10 @@ def device_seconds(cp: Any, work: Callable[[], Any], repeat: int) -> float:
         end.synchronize()
         best = min(best, cp.cuda.get_elapsed_time(begin, end) / 1e3 / repeat)
     return best
+
+
+def report(arguments: argparse.Namespace) -> None:
+    print("\n".join(gpu_report()))
 
 
 def gpu_rows() -> list[str]:

@@ -12,13 +12,18 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 import onkel
 from onkel import plots
+from onkel.core import recipes
 from onkel.streams import drifting_mixtures
+from onkel.terminal.arguments import whole
+from onkel.terminal.escape import for_shell, for_terminal
+from onkel.terminal.extras import how, installed
+from onkel.terminal.progress import over
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +31,6 @@ if TYPE_CHECKING:
 BUDGET = 50
 POINTS = 2000
 Stream = tuple[np.ndarray, np.ndarray]
-Item = TypeVar("Item")
 
 
 class Parameters(NamedTuple):
@@ -54,23 +58,15 @@ CHOSEN = {
     "ILK(0)": Parameters(sigma=120.0, eta=1.0, lam=0.0),
     "NORMA(0)": Parameters(sigma=120.0, eta=1.0, lam=0.0),
 }
+BOUNDED = ("SILK", "NORMA, truncated", "SVMD")
 
 
 def learner(name: str, p: Parameters) -> Any:
     """The algorithm of that name as onkel's recipe; the margin is 1 for all, as in the paper."""
-    kernel, loss = onkel.RBF(sigma=p.sigma), onkel.Hinge(rho=1.0)
-    match name:
-        case "ILK" | "ILK(0)":
-            return onkel.ilk(kernel, loss, eta=p.eta, lam=p.lam)
-        case "SILK":
-            return onkel.silk(kernel, loss, eta=p.eta, lam=p.lam, budget=BUDGET)
-        case "NORMA" | "NORMA(0)":
-            return onkel.norma(kernel, loss, eta=p.eta, lam=p.lam)
-        case "NORMA, truncated":
-            return onkel.norma(kernel, loss, eta=p.eta, lam=p.lam, budget=BUDGET)
-        case "SVMD":
-            return onkel.svmd(kernel, loss, eta=p.eta, lam=p.lam, mu=p.mu, budget=BUDGET)
-    raise ValueError(f"name must be one of {', '.join(CHOSEN)}, got {name!r}")
+    if name not in CHOSEN:
+        raise ValueError(f"name must be one of {', '.join(CHOSEN)}, got {name!r}")
+    budget = BUDGET if name in BOUNDED else None
+    return recipes.named(name, onkel.RBF(sigma=p.sigma), onkel.Hinge(rho=1.0), eta=p.eta, lam=p.lam, mu=p.mu, budget=budget)
 
 
 class Result(NamedTuple):
@@ -82,27 +78,46 @@ class Result(NamedTuple):
     seconds: float
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="onkel demo", description=__doc__.split("\n\n")[0].partition(": ")[2])
-    parser.add_argument("--trials", type=positive, default=100, help="streams to average over (default 100)")
-    parser.add_argument("--out", type=Path, default=Path("out/demo.png"), help="figure to write (default out/demo.png)")
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "demo",
+        help="seven algorithms on a drifting stream: a table and a figure",
+        description="Seven algorithms on the drifting stream of [C] Figure 1, as a table and as a figure.",
+    )
+    fill(parser)
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--trials", metavar="N", type=whole, default=100, help="streams to average over (default 100)")
+    parser.add_argument(
+        "--out", "-o", metavar="FILE", type=Path, default=Path("out/demo.png"), help="figure to write (default out/demo.png)"
+    )
     parser.add_argument("--dark", action="store_true", help="light lines on dark paper")
     parser.add_argument("--tune", action="store_true", help="search the grid on other streams and print the parameters")
-    arguments = parser.parse_args(argv)
+    parser.set_defaults(run=show)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="onkel demo")
+    fill(parser)
+    return show(parser.parse_args(argv))
+
+
+def show(arguments: argparse.Namespace) -> int:
     if arguments.tune:
         for name in CHOSEN:
             print(f"{name!r}: {tune(name)},", flush=True)
         return 0
-
     streams = [drifting_mixtures(POINTS, seed) for seed in range(arguments.trials)]
     results = run(streams)
-    print(table(results))
-    try:
+    print(table(results), end="\n\n")
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    if installed("matplotlib"):
         draw(streams[0], results, arguments.out, "dark" if arguments.dark else "light")
-    except ModuleNotFoundError as missing:
-        print(f"\nNo figure: {missing.name} is not installed; pip install 'onkel[plot]' brings it.")
+        print(for_terminal(f"Figure: {arguments.out}"))
+    else:
+        print(f"No figure: matplotlib is not installed; {how('matplotlib')} brings it.")
         return 1
-    print(f"\nFigure: {arguments.out}")
     print("\nTo go on with:" + "".join(f"\n  {command}" for command in leave_files(arguments.out.parent, streams[0])))
     return 0
 
@@ -110,17 +125,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 def leave_files(folder: Path, stream: Stream) -> Iterator[str]:
     """The stream as a table and, where OpenCV is at hand, a short film as frames; the commands that take them."""
     np.savetxt(folder / "drift.csv", np.column_stack(stream), "%.6g", ",", header="x1,x2,class", comments="")
-    yield f"onkel run {folder / 'drift.csv'} --target class --out {folder / 'drift'}"
-    try:
-        import cv2
-    except ModuleNotFoundError:
+    yield f"onkel run {for_shell(folder / 'drift.csv')} --target class --out {for_shell(folder / 'drift')}"
+    if not installed("cv2"):
         return
+    import cv2
+
     from onkel.video.judge.sequences import rectangles
 
     (folder / "street").mkdir(exist_ok=True)
     for number, (frame, _) in enumerate(rectangles(120, 160, 120)):
         cv2.imwrite(str(folder / "street" / f"{number:04d}.jpg"), frame)
-    yield f"onkel video {folder / 'street'} --out {folder / 'seen.mp4'}"
+    yield f"onkel video {for_shell(folder / 'street')} --out {for_shell(folder / 'seen.mp4')}"
 
 
 def run(streams: list[Stream]) -> dict[str, Result]:
@@ -128,9 +143,9 @@ def run(streams: list[Stream]) -> dict[str, Result]:
     learners = {name: learner(name, parameters) for name, parameters in CHOSEN.items()}
     traces: dict[str, list[Any]] = {name: [] for name in CHOSEN}
     seconds = dict.fromkeys(CHOSEN, 0.0)
-    for rule in progress(list(learners.values()), "compiled, once"):
+    for rule in over(list(learners.values()), "compiled, once"):
         rule.learn(rule.init(), streams[0][0][:2], streams[0][1][:2])  # or loaded from the cache; not part of the time
-    for (X, y), name in progress(list(itertools.product(streams, CHOSEN)), "runs"):
+    for (X, y), name in over(list(itertools.product(streams, CHOSEN)), "runs"):
         rule = learners[name]
         start = time.perf_counter()
         traces[name].append(rule.learn(rule.init(), X, y)[1])
@@ -154,7 +169,7 @@ def tune(name: str, seeds: Iterable[int] = TUNING_SEEDS, grid: dict[str, Sequenc
         rule = learner(name, point)
         return sum(int(rule.learn(rule.init(), X, y)[1].mistake.sum()) for X, y in streams)
 
-    return min(progress(candidates, f"settings of {name}"), key=mistakes)
+    return min(over(candidates, f"settings of {name}"), key=mistakes)
 
 
 def table(results: dict[str, Result]) -> str:
@@ -218,7 +233,6 @@ def draw(stream: Stream, results: dict[str, Result], path: Path, theme: str = "l
         kept.set(xlabel="examples", ylim=(0, None))
         for axes, (_, last) in zip((mistakes, steps, kept), curves.values()):
             plots.name_lines(axes, last)
-        path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path)
 
 
@@ -245,33 +259,6 @@ def draw_stream(axes: Axes, X: np.ndarray, y: np.ndarray, theme: str) -> None:
         clear = {"facecolor": plots.PAPER[theme], "alpha": 0.8, "linewidth": 0, "pad": 1}
         axes.annotate(f"after {moment}", (780, low[1] + 40), ha="right", fontsize=11, bbox=clear)
     axes.set(title="The stream, parted by SILK", xlim=(-400, 800), ylim=(0, 3500), aspect="equal")
-
-
-CLEAR = "\r\x1b[2K"  # to the start of the line, and empty it
-
-
-def progress(items: Sequence[Item], what: str) -> Iterator[Item]:
-    """The items, with a bar on the terminal that says how far they have come; silent where stderr is no terminal."""
-    start, shown = time.perf_counter(), 0.0
-    terminal = sys.stderr.isatty()
-    for done, item in enumerate(items):
-        now = time.perf_counter()
-        if terminal and now - shown > 0.1:
-            shown = now
-            full = 30 * done // len(items)
-            left = f", {(now - start) * (len(items) - done) / done:.0f} s left" if done else ""
-            sys.stderr.write(f"{CLEAR}{'█' * full}{'░' * (30 - full)} {done} of {len(items)} {what}{left}")
-            sys.stderr.flush()
-        yield item
-    if terminal:
-        sys.stderr.write(CLEAR)
-
-
-def positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"needs a number of streams, 1 or more, got {value}")
-    return value
 
 
 if __name__ == "__main__":

@@ -6,13 +6,12 @@ import argparse
 import io
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import onkel
 from onkel import plots
@@ -21,7 +20,9 @@ from onkel.commands.scorecard import ESTIMATORS, MODELS, Run, guess_task, start
 from onkel.commands.tables import BLOCK, BadTable, Block, Marked, Reader, Row, Table
 from onkel.persist import BadFile, load, save
 from onkel.saved import atomic
+from onkel.terminal.arguments import encoding, gamma, names, natural, one_character, positive, whole
 from onkel.terminal.interrupt import Interrupt
+from onkel.terminal.progress import Progress, say
 
 EXAMPLES = """
 examples
@@ -101,7 +102,7 @@ def command(arguments: argparse.Namespace) -> int:
 
 
 def _fail(error: Any, status: int) -> int:
-    print(f"onkel run: {error}", file=sys.stderr)
+    say("onkel run", error)
     return status
 
 
@@ -197,7 +198,8 @@ def _learn(arguments: argparse.Namespace, table: Table, marked: Marked, work: Ru
     begun, fresh, messages = time.perf_counter(), 0, []
     end: Any = None
     recent: list[float] = []
-    with Interrupt() as interrupt, Progress(table, arguments.quiet) as progress:
+    first = "learning (the first run of all compiles for some seconds)"
+    with Interrupt() as interrupt, Progress(arguments.quiet, first) as progress:
         while interrupt.signal is None and end is None:
             block = interrupt.waiting(lambda: next(blocks, None))
             if block is None:
@@ -212,7 +214,10 @@ def _learn(arguments: argparse.Namespace, table: Table, marked: Marked, work: Ru
             messages += [str(error) for error in block.bad[: BAD_SHOWN - len(messages)]]
             if arguments.save_every and work.tally.rows // arguments.save_every > before // arguments.save_every:
                 save(work, f"{prefix}.onkel")
-            progress.show(work, recent)
+            if progress.due:
+                speed, error = fresh / (time.perf_counter() - begun), sum(recent) / max(len(recent), 1)
+                text = f"{work.tally.rows} rows, {speed:.0f}/s, error {error:.4g} over the last {len(recent)}"
+                progress.show(text, table.share)
     if work.tally.rows == 0:
         raise BadTable(f"{table.name}: no row could be learned; {end or (messages or ['there is none'])[0]}")
     seconds = time.perf_counter() - begun
@@ -289,85 +294,3 @@ def _draw(work: Run, path: str) -> bool:
         return False
     atomic.write(path, image.getvalue())
     return True
-
-
-# --- the terminal ----------------------------------------------------------------------------------------------------------------
-
-
-class Progress:
-    """A line on the terminal with share, rows, speed and the error of the last 1000 rows; nothing where stderr is no terminal."""
-
-    def __init__(self, table: Table, quiet: bool):
-        self.table, self.shown, self.rows, self.begun = table, 0.0, 0, time.perf_counter()
-        self.wanted = sys.stderr.isatty() and not quiet
-
-    def __enter__(self) -> Self:
-        if self.wanted:
-            sys.stderr.write("learning (the first run of all compiles for some seconds)")
-            sys.stderr.flush()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.wanted:
-            sys.stderr.write("\r\x1b[2K")
-
-    def show(self, work: Run, recent: list[float]) -> None:
-        now = time.perf_counter()
-        if not self.wanted or now - self.shown < 0.1:
-            return
-        self.shown = now
-        share = self.table.share
-        bar = f"{'█' * int(20 * share)}{'░' * (20 - int(20 * share))} {100 * share:3.0f} % " if share else ""
-        speed = work.tally.rows / (now - self.begun)
-        error = sum(recent) / max(len(recent), 1)
-        sys.stderr.write(f"\r\x1b[2K{bar}{work.tally.rows} rows, {speed:.0f}/s, error of the last {len(recent)}: {error:.4g}")
-        sys.stderr.flush()
-
-
-# --- arguments -------------------------------------------------------------------------------------------------------------------
-
-
-def names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _checked(text: str, kind: Any, low: float, what: str) -> Any:
-    try:
-        value = kind(text)
-    except ValueError:
-        value = None
-    if value is None or not low <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"needs {what}, got {text!r}")
-    return value
-
-
-def whole(text: str) -> int:
-    return int(_checked(text, int, 1, "a whole number, at least 1"))
-
-
-def natural(text: str) -> int:
-    return int(_checked(text, int, 0, "a whole number, at least 0"))
-
-
-def positive(text: str) -> float:
-    return float(_checked(text, float, 5e-324, "a positive number"))
-
-
-def gamma(text: str) -> Any:
-    return text if text in ("scale", "auto") else positive(text)
-
-
-def one_character(text: str) -> str:
-    text = text.replace("\\t", "\t")
-    if len(text) != 1 or text in '"\r\n':
-        raise argparse.ArgumentTypeError(f"needs one character, got {text!r}")
-    return text
-
-
-def encoding(text: str) -> str:
-    try:
-        if "a\n".encode(text) == b"a\n":
-            return text
-    except (LookupError, UnicodeError):
-        pass
-    raise argparse.ArgumentTypeError(f"needs an encoding that Python knows and that contains ASCII, got {text!r}")

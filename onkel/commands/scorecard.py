@@ -15,7 +15,16 @@ from onkel.estimators.classifier import KernelClassifier
 from onkel.estimators.novelty import NoveltyDetector
 from onkel.estimators.regressor import KernelRegressor
 
-MODELS = ("silk", "ilk", "norma", "svmd", "pa", "perceptron")
+# The papers' algorithms in the parameters of the estimators: what they usually take, and what makes them what they are.
+MODELS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "silk": ({}, {"step": "implicit"}),
+    "ilk": ({"drop": "oldest", "budget": None}, {"step": "implicit"}),
+    "norma": ({"drop": "oldest"}, {"step": "explicit"}),
+    "svmd": ({"drop": "oldest"}, {"step": "adaptive"}),
+    "pa": ({"drop": "oldest"}, {"step": "implicit", "lam": 0.0}),
+    # the margin lies above 0, so that the tie at f = 0 is a mistake
+    "perceptron": ({"drop": "oldest", "eta": 1.0}, {"step": "explicit", "lam": 0.0, "loss": Hinge(rho=1e-9)}),
+}
 ESTIMATORS = {"classes": KernelClassifier, "reals": KernelRegressor, "novelty": NoveltyDetector}
 WINDOWS = 256  # at most so many points in a curve
 FEW = 20  # whole numbers of at most so many kinds are classes
@@ -222,22 +231,14 @@ def start(
     if model == "perceptron" and task == "reals":
         raise ValueError("the perceptron separates classes; for reals take one of silk, ilk, norma, svmd, pa")
     wanted: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "loss": loss, "eta": eta, "lam": lam, "C": C, "drop": drop}
-    wanted |= {"budget": budget, "missing": missing}
+    wanted |= {"budget": budget, "missing": missing, "nu": nu}
     given = {name: value for name, value in wanted.items() if value is not None}
-    given["step"] = {"norma": "explicit", "perceptron": "explicit", "svmd": "adaptive"}.get(model, "implicit")
-    given["nu"] = 0.05 if nu is None and task == "novelty" and given["step"] != "implicit" else nu
-    if model != "silk":
-        given.setdefault("drop", "oldest")
-    if model == "ilk":
-        given.setdefault("budget", None)
-    if model == "perceptron":
-        given |= {"loss": Hinge(rho=1e-9), "lam": 0.0}  # above 0, so that the tie at f = 0 is a mistake
-        given.setdefault("eta", 1.0)
-    if model == "pa":
-        given |= {"lam": 0.0}
-        if task == "reals":
-            given.setdefault("loss", "epsilon_insensitive")
-    return Run(ESTIMATORS[task](**given), task, features, target, scale)
+    usual, fixed = MODELS[model]
+    if clash := [name for name in fixed if name in given]:
+        raise ValueError(f"{model} is {model} by its own {' and '.join(fixed)}; leave {clash[0]} out, or take another model")
+    if model == "pa" and task == "reals":
+        usual = {**usual, "loss": "epsilon_insensitive"}
+    return Run(ESTIMATORS[task](**{**usual, **fixed, **given}), task, features, target, scale)
 
 
 def guess_task(target: str | None, values: list[Any]) -> str:

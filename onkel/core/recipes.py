@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from inspect import signature
 from typing import Any
 
 from onkel.core.learner import Learner
@@ -89,3 +91,21 @@ def pa(kernel: Any, *, C: float = 1.0, budget: int | None = None) -> Learner:
 def alma(kernel: Any, *, alpha: float = 0.9, B: float | None = None, C: float | None = None) -> Learner:
     """ALMA [G] with p = 2 in the kernel's space; alpha = 1 is ALMA_0.  B = sqrt(8)/alpha and C = sqrt(2) where not given."""
     return Learner(kernel, Hinge(rho=1.0), Alma(alpha, B, C))
+
+
+RECIPES = {recipe.__name__: recipe for recipe in (norma, ilk, silk, svmd, perceptron, pa, alma)}
+
+
+def named(name: str, kernel: Any, loss: Any, **options: Any) -> Learner:
+    """The algorithm that a table or a figure calls ``name``: its first word is the recipe, which takes those options that it has.
+
+    >>> from onkel.core.maths.kernels import RBF
+    >>> named("NORMA, truncated", RBF(), Hinge(), eta=0.3, mu=0.1, budget=50) == norma(RBF(), Hinge(), eta=0.3, budget=50)
+    True
+    """
+    word = re.match(r"\w*", name.lower())[0]  # type: ignore[index]
+    if word not in RECIPES:
+        raise ValueError(f"{name!r}: the first word must be one of {', '.join(RECIPES)}")
+    recipe = RECIPES[word]
+    takes = signature(recipe).parameters
+    return recipe(kernel, *((loss,) if "loss" in takes else ()), **{key: value for key, value in options.items() if key in takes})

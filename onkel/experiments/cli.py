@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from onkel import data
+from onkel.terminal.arguments import natural, whole
+from onkel.terminal.progress import minutes, say
 
 from . import NAMES, every_figure, figure, report, runner
 from .experiment import Experiment, Setting
@@ -28,8 +29,8 @@ def add_parser(subparsers: Any) -> None:
     reproduce.add_argument("--quick", action="store_true", help="two minutes, no data: synthetic streams and small digits")
     reproduce.add_argument("--data", metavar="DIR", type=Path, help="folder with the data sets (default: $ONKEL_DATA)")
     reproduce.add_argument("--out", metavar="DIR", type=Path, default=Path("results"), help="default: results")
-    reproduce.add_argument("--jobs", metavar="N", type=int, default=os.cpu_count() or 1, help="processes (default: cores)")
-    reproduce.add_argument("--seed", metavar="S", type=int, default=0)
+    reproduce.add_argument("--jobs", metavar="N", type=whole, default=os.cpu_count() or 1, help="processes (default: cores)")
+    reproduce.add_argument("--seed", metavar="S", type=natural, default=0, help="of the random numbers (default 0)")
     reproduce.add_argument("--fresh", action="store_true", help="compute again what is already there")
     reproduce.add_argument("--peers", action="store_true", help="add River's and scikit-learn's learners where they compare")
     reproduce.set_defaults(run=run_reproduce)
@@ -47,7 +48,7 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
     try:
         chosen = [figure(name) for name in arguments.figure] or every_figure()
     except ValueError as error:
-        print(f"onkel reproduce: {error}", file=sys.stderr)
+        say("onkel reproduce", error)
         return 2
     size = "quick" if arguments.quick else "full"
     setting = Setting(size, arguments.seed, arguments.data, arguments.peers)
@@ -71,8 +72,8 @@ def reproduce(chosen: list[Experiment], setting: Setting, out: Path, jobs: int, 
     mine = {experiment.name for experiment in chosen} - set(failed) - set(missing)
     print(report.summary(result for result in results if result["name"] in mine))
     for name, reason in {**missing, **failed}.items():
-        print(f"\n{name} was not computed:\n{reason}", file=sys.stderr)
-    print(f"\n{page}  ({runner.minutes(time.perf_counter() - start)} minutes)")
+        say("onkel reproduce", f"{name} was not computed:\n{reason}")
+    print(f"\n{page}  ({minutes(time.perf_counter() - start)} minutes)")
     return 1 if missing or failed else 0
 
 

@@ -23,10 +23,12 @@ from pathlib import Path
 import numpy as np
 
 from onkel.saved.atomic import replacing
+from onkel.terminal.progress import Progress
 
 from .experiment import Experiment, Numbers, Part, Setting
 
 # What decides the numbers besides an experiment's own file; the estimators, files and the command line do not.
+FIGURES = Path(__file__).resolve().parent / "figures"
 DECIDING = ("core", "video", "experiments/shared", "streams.py", "data.py", "theory.py")
 
 
@@ -60,7 +62,8 @@ def run(
             else:
                 waiting.append((experiment, part, file))
     by_name = {experiment.name: experiment for experiment in experiments}
-    progress = Progress(sum(part.cost for _, part, _ in waiting), len(waiting))
+    cost, paid = sum(part.cost for _, part, _ in waiting), 0.0
+    progress = Progress()
 
     def settle(name: str) -> None:
         if open_parts[name] == 0 and finished is not None and name not in failed:
@@ -72,14 +75,15 @@ def run(
     for name in by_name:
         settle(name)
     waiting.sort(key=lambda item: -item[1].cost)
-    for (experiment, part, file), outcome in compute(waiting, setting, jobs):
+    for count, ((experiment, part, file), outcome) in enumerate(compute(waiting, setting, jobs), 1):
         if isinstance(outcome, str):
             failed.setdefault(experiment.name, f"part {part.name}:\n{outcome}")
         else:
             write(file, outcome)
             done[experiment.name][part.name] = outcome
             open_parts[experiment.name] -= 1
-        progress.step(f"{experiment.name}: {part.name}", part.cost)
+        paid += part.cost
+        progress.show(f"{count} of {len(waiting)} parts, {experiment.name}: {part.name}", paid / cost)
         settle(experiment.name)
     progress.close()
     return failed
@@ -149,9 +153,9 @@ def slug(name: str) -> str:
 
 
 def fingerprint(experiment: Experiment, part: Part, setting: Setting) -> str:
-    module = sys.modules[part.compute.__module__]
     text = repr((setting.size, setting.seed, sorted(part.arguments.items()), part.compute.__name__, core_code()))
-    return hashlib.sha256((text + code(Path(inspect.getfile(module)))).encode()).hexdigest()[:16]
+    own = {Path(inspect.getfile(sys.modules[part.compute.__module__])), FIGURES / f"{experiment.name}.py"}
+    return hashlib.sha256("".join([text, *(code(file) for file in sorted(own) if file.exists())]).encode()).hexdigest()[:16]
 
 
 @cache
@@ -177,41 +181,3 @@ def told(node: ast.stmt) -> bool:
     if isinstance(node, ast.FunctionDef):
         return node.name in ("parts", "claims", "table", "draw")
     return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "EXPERIMENT"
-
-
-# --- progress -----------------------------------------------------------------------------------------------
-
-
-class Progress:
-    """One line on the terminal, or a line per tenth where the output is a file."""
-
-    def __init__(self, cost: float, parts: int) -> None:
-        self.cost, self.parts = cost, parts
-        self.paid, self.count, self.start = 0.0, 0, time.perf_counter()
-        self.told = -1
-        self.terminal = sys.stderr.isatty()
-
-    def step(self, text: str, cost: float) -> None:
-        self.paid += cost
-        self.count += 1
-        share = self.paid / self.cost
-        left = (time.perf_counter() - self.start) * (1 - share) / share
-        bar = "█" * round(24 * share) + "░" * (24 - round(24 * share))
-        line = f"{bar} {self.count}/{self.parts} parts, {minutes(left)} left"
-        if self.terminal:
-            print(f"\r\x1b[2K{line}  {text[:70]}", end="", file=sys.stderr, flush=True)
-        elif int(10 * share) > self.told:
-            self.told = int(10 * share)
-            print(f"{line}  {text}", file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        if self.terminal and self.count:
-            print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
-
-
-def minutes(seconds: float) -> str:
-    """
-    >>> minutes(75)
-    '1:15'
-    """
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"

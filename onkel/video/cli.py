@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
+
+from onkel.terminal.progress import say
 
 EXAMPLES = """examples
   onkel video street.mp4 --out result.mp4 --boxes boxes.csv
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if args.input == "eval":
         return evaluate(args)
     if args.dir:
-        print(f"onkel video: one input at a time, given {args.input} and {args.dir}", file=sys.stderr)
+        say("onkel video", f"one input at a time, given {args.input} and {args.dir}")
         return 2
     from onkel.video.film.pipeline import run as film
 
@@ -78,7 +79,7 @@ def evaluate(args: argparse.Namespace) -> int:
             raise FileNotFoundError("no folder: give DIR or --data, or set ONKEL_DATA")
         sequences = find_sequences(root)
     except FileNotFoundError as error:
-        print(f"onkel video eval: {error}", file=sys.stderr)
+        say("onkel video eval", error)
         return 2
     contenders = judge.methods()
     if args.ablate:
@@ -101,7 +102,7 @@ def evaluate(args: argparse.Namespace) -> int:
         ("--methods", args.methods, list(contenders)),
     ):
         if unknown := set(wanted.split(",") if wanted else ()) - set(there):
-            print(f"onkel video eval: {option}: no {', '.join(sorted(unknown))}; there are {', '.join(there)}", file=sys.stderr)
+            say("onkel video eval", f"{option}: no {', '.join(sorted(unknown))}; there are {', '.join(there)}")
             return 2
     if args.only:
         sequences = [s for s in sequences if s.name in args.only.split(",")]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onkel.experiments.experiment import Claim, Experiment, Numbers, Part, Setting
+from onkel.experiments.experiment import Claim, Numbers, Setting
 from onkel.experiments.shared import images
 from onkel.experiments.shared import step_adaptation as steps
 
@@ -23,14 +23,6 @@ def stream(setting: Setting, order: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 PROBLEM = steps.Problem(stream, binary=True, eta=1.0, mu=1.0, decay=0.95, tau=10.0, nu=0.05)
-
-
-def run(setting: Setting, rule: str, orders: int, epsilon: float, tuned: bool) -> Numbers:
-    return steps.run(PROBLEM, setting, rule, orders, epsilon, tuned)
-
-
-def parts(setting: Setting) -> list[Part]:
-    return steps.parts(PROBLEM, run, setting)
 
 
 def claims(numbers: Numbers) -> list[Claim]:
@@ -68,19 +60,12 @@ def crossing(numbers: Numbers) -> int:
     return int(svmd["t"][behind[-1]] + 1) if len(behind) else 1
 
 
-def draw(numbers: Numbers, theme: str):
-    return steps.draw(PROBLEM, numbers, theme)
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = steps.experiment(
+    PROBLEM,
+    claims,
     name="svmd_fig3",
     paper="SVMD, Figure 3",
     title="USPS, binary nu-SVM: adapted against scheduled step",
     shows=__doc__,
-    parts=parts,
-    claims=claims,
-    table=steps.table,
-    draw=draw,
-    needs=("usps",),
-    notes=steps.__doc__.split("\n\n")[1].replace("\n", " "),
+    notes=steps.NOTES,
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onkel.experiments.experiment import Claim, Experiment, Numbers, Part, Setting, spread
+from onkel.experiments.experiment import Claim, Numbers, Setting, spread
 from onkel.experiments.shared import images
 from onkel.experiments.shared import step_adaptation as steps
 
@@ -21,14 +21,6 @@ def stream(setting: Setting, order: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 PROBLEM = steps.Problem(stream, binary=False, eta=1.0, mu=1.0, decay=0.95, tau=100.0, nu=0.05)
-
-
-def run(setting: Setting, rule: str, orders: int, epsilon: float, tuned: bool) -> Numbers:
-    return steps.run(PROBLEM, setting, rule, orders, epsilon, tuned)
-
-
-def parts(setting: Setting) -> list[Part]:
-    return steps.parts(PROBLEM, run, setting)
 
 
 def claims(numbers: Numbers) -> list[Claim]:
@@ -62,18 +54,11 @@ def claims(numbers: Numbers) -> list[Claim]:
     ]
 
 
-def draw(numbers: Numbers, theme: str):
-    return steps.draw(PROBLEM, numbers, theme)
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = steps.experiment(
+    PROBLEM,
+    claims,
     name="svmd_fig6",
     paper="SVMD, Figure 6",
     title="The counting sequence, ten classes: adapted against scheduled step",
     shows=__doc__,
-    parts=parts,
-    claims=claims,
-    table=steps.table,
-    draw=draw,
-    needs=("usps",),
 )

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-import onkel
+from onkel.core import recipes
 
 ETAS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 FORGETS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -34,20 +34,10 @@ def make(
 ) -> Any:
     """The learner called `name`; mu and decay are SVMD's and not tuned."""
     lam = forget / eta if forget else 0.0
-    match name:
-        case "NORMA":
-            return onkel.norma(kernel, loss, eta=eta, lam=lam, budget=budget)
-        case "ILK":
-            return onkel.ilk(kernel, loss, eta=eta, lam=lam)
-        case "SILK":
-            return onkel.silk(kernel, loss, eta=eta, lam=lam, budget=budget)
-        case "SILK, merging":
-            return onkel.silk(kernel, loss, eta=eta, lam=lam, budget=budget, drop="merge")
-        case "SVMD":
-            return onkel.svmd(kernel, loss, eta=eta, lam=lam, mu=mu, decay=decay, budget=budget, eta_max=eta_ceiling(lam))
-        case "perceptron":
-            return onkel.perceptron(kernel, budget=budget)
-    raise ValueError(f"no contender is called {name!r}")
+    options: dict[str, Any] = {"eta": eta, "lam": lam, "budget": budget, "mu": mu, "decay": decay, "eta_max": eta_ceiling(lam)}
+    if name == "SILK, merging":
+        options["drop"] = "merge"
+    return recipes.named(name, kernel, loss, **options)
 
 
 def eta_ceiling(lam: float) -> float | None:

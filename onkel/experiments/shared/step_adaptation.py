@@ -12,17 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 import onkel
 from onkel import plots
-from onkel.experiments.experiment import Numbers, Part, Setting, fewer, spread
+from onkel.experiments.experiment import Claim, Experiment, Numbers, Part, Setting, fewer, spread
 
 from . import images
 from .contenders import curve, described, grid, tune
 
+NOTES = __doc__.split("\n\n")[1].replace("\n", " ")
 RULES = ("SVMD", "SVMD, decay 0", "schedule")
 HUES = {"SVMD": "green", "SVMD, decay 0": "blue", "schedule": "orange"}
 BUDGET = 512
@@ -52,15 +55,31 @@ class Problem:
         return onkel.Hinge(rho) if self.binary else onkel.Structured(onkel.Labels.flat(10), rho=rho)
 
 
-def parts(problem: Problem, compute: Callable[..., Numbers], setting: Setting) -> list[Part]:
+def experiment(problem: Problem, claims: Callable[[Numbers], list[Claim]], name: str, **about: str) -> Experiment:
+    """The figure of one problem: its runs, its curves and its table; what is claimed is the figure's own.
+
+    The problem stands as PROBLEM in the figure's file, where the processes that compute its parts find it by the figure's name.
+    """
+    return Experiment(
+        name=name,
+        parts=partial(parts, problem, name),
+        claims=claims,
+        table=table,
+        draw=partial(draw, problem),
+        needs=("usps",),
+        **about,  # type: ignore[arg-type]
+    )
+
+
+def parts(problem: Problem, figure: str, setting: Setting) -> list[Part]:
     """Each rule with the paper's parameters (from each start of epsilon), then tuned."""
     orders = setting.pick(5, 5, 3)
     found = []
     for rule in RULES:
         for epsilon in starts(problem):
-            arguments = {"rule": rule, "orders": orders, "epsilon": epsilon, "tuned": False}
-            found.append(Part(run_name(problem, rule, epsilon), compute, arguments, 3.0))
-        found.append(Part(f"{rule}, tuned", compute, {"rule": rule, "orders": orders, "epsilon": 1.0, "tuned": True}, 8.0))
+            arguments = {"figure": figure, "rule": rule, "orders": orders, "epsilon": epsilon, "tuned": False}
+            found.append(Part(run_name(problem, rule, epsilon), run, arguments, 3.0))
+        found.append(Part(f"{rule}, tuned", run, {**arguments, "epsilon": 1.0, "tuned": True}, 8.0))
     return found
 
 
@@ -77,7 +96,8 @@ def main_run(problem: Problem, rule: str) -> str:
     return run_name(problem, rule, starts(problem)[0])
 
 
-def run(problem: Problem, setting: Setting, rule: str, orders: int, epsilon: float, tuned: bool) -> Numbers:
+def run(setting: Setting, figure: str, rule: str, orders: int, epsilon: float, tuned: bool) -> Numbers:
+    problem: Problem = import_module(f"onkel.experiments.figures.{figure}").PROBLEM
     parameters = {"eta": problem.eta, "epsilon": epsilon, "mu": problem.mu, "tau": problem.tau}
     if tuned:
         parameters |= search(problem, setting, rule)

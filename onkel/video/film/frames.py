@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import errno
 import re
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from onkel.terminal import progress
+
 LIVE = ("rtsp://", "rtsps://", "rtmp://", "http://", "https://", "tcp://", "udp://", "srt://")
 CAMERA = re.compile(r"(?:/dev/video)?([0-9]+)")
-FRESH = "\r\x1b[2K"  # on a terminal: over the line of progress
 PATIENCE = 10.0  # seconds without a sign of life from the network
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 
@@ -36,9 +37,7 @@ class Frame(NamedTuple):
     fleeting: bool = False  # from one that does not wait: better left out than late
 
 
-def say(text: str) -> None:
-    start = FRESH if sys.stderr.isatty() else ""
-    print(f"{start}onkel video: {text}", file=sys.stderr, flush=True)
+say = partial(progress.say, "onkel video")
 
 
 def read(source: str, retries: int = 10, wait: Callable[[float], Any] = time.sleep) -> Iterator[Frame]:

@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 
 from onkel.persist import load, save
+from onkel.terminal.arguments import natural, rectangle, whole, width_and_height
 from onkel.terminal.interrupt import Interrupt
-from onkel.video.film.frames import FRESH, Frame, InputError, read, runs_by_itself, say, shown
+from onkel.terminal.progress import Progress
+from onkel.video.film.frames import Frame, InputError, read, runs_by_itself, say, shown
 from onkel.video.film.outputs import FILMS, Boxes, BoxFile, Film, Masks, OutputError
 from onkel.video.settings import RULES
 from onkel.video.subtractor import BackgroundSubtractor
 
 DONE = object()
-LARGEST = 8192  # pixels of a side for --resize
 MODEL = ("rule", "budget", "sigma", "threshold", "backend")  # what a resumed model brings along
 
 
@@ -95,55 +96,28 @@ class Behind:
             raise self.error
 
 
-class Progress:
-    """Frames per second and foreground share: one line that is rewritten on a terminal, else a line every ten seconds."""
+class Watching(Progress):
+    """Frames per second and foreground share; at the end, how many frames there were."""
 
     def __init__(self, quiet: bool):
-        self.quiet, self.live = quiet, sys.stderr.isatty()
-        self.begin = self.last = time.monotonic()
+        super().__init__(quiet, "waiting for frames (the first run of all compiles for some seconds)")
         self.count = self.shown = 0
-        if self.live and not quiet:
-            print("waiting for frames (the first run of all compiles for some seconds)", file=sys.stderr, end="", flush=True)
+        self.since = self.begun
 
     def tick(self, number: int, share: float) -> None:
         self.count += 1
-        now = time.monotonic()
-        if self.quiet or now - self.last < (0.5 if self.live else 10.0):
-            return
-        fps = (self.count - self.shown) / (now - self.last)
-        print(
-            f"{FRESH if self.live else ''}frame {number}  {fps:6.1f} fps  foreground {share:6.2%}",
-            file=sys.stderr,
-            end="" if self.live else "\n",
-            flush=True,
-        )
-        self.last, self.shown = now, self.count
+        if self.due:
+            now = time.monotonic()
+            fps = (self.count - self.shown) / max(now - self.since, 1e-9)
+            self.show(f"frame {number}  {fps:6.1f} fps  foreground {share:6.2%}")
+            self.since, self.shown = now, self.count
 
     def end(self) -> None:
-        seconds = max(1e-9, time.monotonic() - self.begin)
-        if self.count and not self.quiet:
-            start, frames = FRESH if self.live else "", f"{self.count} frame{'s' * (self.count > 1)}"
-            print(f"{start}{frames} in {seconds:.1f} s, {self.count / seconds:.1f} fps", file=sys.stderr)
-
-
-def rectangle(text: str) -> tuple[int, int, int, int]:
-    try:
-        x, y, w, h = (int(v) for v in text.split(","))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r}: give x,y,width,height in pixels") from error
-    if x < 0 or y < 0 or w < 1 or h < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: x and y from 0, width and height from 1")
-    return x, y, w, h
-
-
-def size(text: str) -> tuple[int, int]:
-    try:
-        w, h = (int(v) for v in text.lower().split("x"))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r}: give WIDTHxHEIGHT, such as 640x480") from error
-    if not (1 <= w <= LARGEST and 1 <= h <= LARGEST):
-        raise argparse.ArgumentTypeError(f"{text!r}: width and height from 1 to {LARGEST}")
-    return w, h
+        self.close()
+        seconds = max(1e-9, time.monotonic() - self.begun)
+        if self.count and self.wanted:
+            frames = f"{self.count} frame{'s' * (self.count > 1)}"
+            print(f"{frames} in {seconds:.1f} s, {self.count / seconds:.1f} fps", file=sys.stderr)
 
 
 def selected(frames: Iterable[Frame], args: argparse.Namespace) -> Iterator[Frame]:
@@ -178,12 +152,12 @@ def add_arguments(p: argparse.ArgumentParser) -> None:
     p.add_argument("--out", help="film of input, score, mask and outlined objects (H.264 .mp4)")
     p.add_argument("--masks", help="folder for one PNG per frame")
     p.add_argument("--boxes", help="CSV of connected components over time")
-    p.add_argument("--min-area", type=int, default=40, help="smallest component in pixels (default 40)")
+    p.add_argument("--min-area", type=natural, default=40, help="smallest component in pixels (default 40)")
     p.add_argument("--roi", type=rectangle, help="x,y,width,height: look only there")
-    p.add_argument("--resize", type=size, help="WIDTHxHEIGHT before computing")
-    p.add_argument("--every", type=int, default=1, help="take every n-th frame")
-    p.add_argument("--start", type=int, default=0, help="first frame")
-    p.add_argument("--limit", type=int, default=0, help="stop after so many frames (default 0: never)")
+    p.add_argument("--resize", type=width_and_height, help="WIDTHxHEIGHT before computing")
+    p.add_argument("--every", type=whole, default=1, help="take every n-th frame")
+    p.add_argument("--start", type=natural, default=0, help="first frame")
+    p.add_argument("--limit", type=natural, default=0, help="stop after so many frames (default 0: never)")
     p.add_argument("--save", help="write the model here at the end")
     p.add_argument("--resume", help="go on with a saved model")
     p.add_argument("--rule", choices=RULES, help="fold: our default; silk, norma: the paper's rules")
@@ -192,15 +166,12 @@ def add_arguments(p: argparse.ArgumentParser) -> None:
     p.add_argument("--threshold", type=float, help="foreground when f is under it; default: sets itself")
     p.add_argument("--backend", choices=("cpu", "gpu"), help="where to compute (default cpu)")
     p.add_argument("--threads", type=int, help="CPU threads (default all)")
-    p.add_argument("--retries", type=int, default=10, help="attempts in a row to reopen a live input (default 10)")
+    p.add_argument("--retries", type=natural, default=10, help="attempts in a row to reopen a live input (default 10)")
     p.add_argument("--quiet", action="store_true", help="no progress")
 
 
 def run(args: argparse.Namespace) -> int:
     try:
-        for name, least in (("every", 1), ("start", 0), ("limit", 0), ("retries", 0), ("min_area", 0)):
-            if (value := getattr(args, name)) < least:
-                raise InputError(f"--{name.replace('_', '-')} {value}: a whole number from {least} on")
         check_outputs(args)
         return process(args)
     except (InputError, OutputError, ValueError, RuntimeError, OSError) as error:
@@ -294,7 +265,7 @@ class Outputs:
 
 def process(args: argparse.Namespace) -> int:
     """The pipeline; whatever happens, everything written so far is closed properly and --save is honoured."""
-    subtractor, progress = subtractor_for(args), Progress(args.quiet)
+    subtractor, progress = subtractor_for(args), Watching(args.quiet)
     if runs_by_itself(args.input):
         warm_up(subtractor)
     stop = threading.Event()
