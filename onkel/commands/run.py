@@ -158,7 +158,7 @@ def _new(arguments: argparse.Namespace, table: Table, ahead: list[Any]) -> Run:
         work = start(
             task, features, target, **options, drop=arguments.forget, missing=arguments.missing, scale=not arguments.no_scale
         )
-        work.model._plan().learner(1.0, len(features), 2)  # refuses now what does not fit together
+        work.model.plan().learner(1.0, len(features), 2)  # refuses now what does not fit together
     except (ValueError, TypeError) as error:
         raise Usage(str(error)) from None
     return work
