@@ -33,15 +33,19 @@ def npy(array):
     return out.getvalue()
 
 
+def with_arrays(members, head, arrays):
+    """The members with these arrays in place of theirs, listed in the header as if they had always been there."""
+    members = dict(members)
+    for name, array in arrays.items():
+        digest = hashlib.sha256(array.tobytes()).hexdigest()
+        head["arrays"][name] = {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": digest}
+        members[f"{name}.npy"] = npy(array)
+    return sealed(members, head)
+
+
 def with_array(blob, name, array):
     members = taken_apart(blob)
-    head = json.loads(members["onkel.json"])
-    head["arrays"][name] = {
-        "dtype": array.dtype.str,
-        "shape": list(array.shape),
-        "sha256": hashlib.sha256(array.tobytes()).hexdigest(),
-    }
-    return sealed({**members, f"{name}.npy": npy(array)}, head)
+    return with_arrays(members, json.loads(members["onkel.json"]), {name: array})
 
 
 def edited(blob, **changes):
