@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from river import base
 from river.utils import dataframe
 
+from onkel.core.gate import must
 from onkel.estimators import classifier, novelty, regressor
 from onkel.estimators.examples import Encoded
 from onkel.estimators.parameters import ClassifierParameters, NoveltyParameters, RegressorParameters
@@ -133,6 +134,8 @@ class _RiverModel(base.Estimator):
         door = cls(**parts["params"])
         door._made = cls._inside._from_file(parts)  # type: ignore[attr-defined]
         door._names = {name: i for i, name in enumerate(parts["names"])}
+        must(len(door._names) == len(parts["names"]), "the names of its features")
+        must(parts["model"] is None or parts["model"]["width"] == max(len(door._names), 1), "the names of its features")
         return door
 
 

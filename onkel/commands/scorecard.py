@@ -5,11 +5,13 @@ What :command:`onkel run` keeps in a file is a :class:`Run`; ``onkel.load`` give
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.core.gate import is_count, is_finite, must
 from onkel.core.maths.losses import Hinge
 from onkel.estimators.classifier import KernelClassifier
 from onkel.estimators.novelty import NoveltyDetector
@@ -188,18 +190,25 @@ class Run:
     @classmethod
     def _from_file(cls, header: dict[str, Any]) -> Run:
         model = ESTIMATORS[header["task"]]._from_file(header["model"]["header"])
-        run = cls(model, header["task"], header["features"], header["target"], header["scale"] is not None)
+        features, frequent, scale, tally = (header[name] for name in ("features", "frequent", "scale", "tally"))
+        must(type(features) is list and all(type(name) is str for name in features), "its columns")
+        must(model.model_ is None or model.model_.width in (0, len(features)), "its columns")
+        must(type(header["target"]) in (str, type(None)) and type(header["source"]) is dict, "its source")
+        must(type(frequent) is dict and all(type(name) is str and is_count(n) for name, n in frequent.items()), "its score card")
+        must(all(is_count(header[name]) for name in ("majority_errors", "bad")), "its score card")
+        must(
+            all(isinstance(header[name], int | float) and math.isfinite(header[name]) for name in ("mean_error", "mean")),
+            "its means",
+        )
+        run = cls(model, header["task"], features, header["target"], scale is not None)
         for name in cls._PLAIN:
             setattr(run, name, header[name])
         if run.scale is not None:
-            scale = header["scale"]
-            if scale.shape != (4, len(run.features)) or not np.isfinite(scale).all():
-                raise ValueError("the scale does not belong to the features")
+            must(is_finite(scale, (4, len(features)), np.float64) and (abs(scale) < 1e150).all(), "the scale of its columns")
             run.scale.count, run.scale.first, run.scale.sums, run.scale.squares = scale
-        tally = header["tally"]
-        shapes = tally["curve"].shape, tally["total"].shape
-        if set(tally) != set(vars(run.tally)) or shapes != ((WINDOWS, 4), (3,)) or tally["width"] < 1 or tally["rows"] < 0:
-            raise ValueError("the score card is incomplete")
+        must(set(tally) == set(vars(run.tally)) and is_count(tally["rows"]) and is_count(tally["width"]), "its score card")
+        must(tally["width"] >= 1 and is_finite(tally["total"], (3,), np.float64), "its score card")
+        must(is_finite(tally["curve"], (WINDOWS, 4), np.float64) and (tally["curve"][:, 0] >= 0).all(), "its score card")
         vars(run.tally).update(tally)
         return run
 

@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
+from onkel.core.gate import is_count, must
 from onkel.core.maths.kernels import Matrix, as_kernel
 from onkel.core.maths.labels import Labels
 from onkel.core.points.objects import Objects
 from onkel.core.points.read import read
 from onkel.estimators.examples import Encoded, part, rows
-from onkel.estimators.model import Model, restored
+from onkel.estimators.model import Model
 from onkel.estimators.parameters import Parameters
 from onkel.estimators.plan import Plan
-from onkel.saved.states import check
+from onkel.estimators.restore import restored
 
 SEEN = ("n_features_in_", "feature_names_in_")
 BLOCK = 8192  # rows between two moments at which Ctrl-C finds a whole model
@@ -215,20 +216,18 @@ class Stream(BaseEstimator, Parameters):
         header: dict[str, Any] = {"params": self.get_params(deep=False)}
         header["features"] = {name: getattr(self, name) for name in SEEN if hasattr(self, name)}
         header["model"] = None if self.model_ is None else self.model_.parts()
+        if self.model_ is not None:
+            began, now = vars(self.model_.plan.given), header["params"]
+            if changed := {name: value for name, value in began.items() if value is not now[name] and name != "drift"}:
+                header["model"]["given"] = changed
         return header
 
     @classmethod
     def _from_file(cls, header: dict[str, Any]) -> Self:
         made = cls(**header["params"])
         for name, value in header["features"].items():
-            if name not in SEEN:
-                raise ValueError(f"an estimator has no {name!r}")
+            must(name in SEEN and (is_count(value) or (name == SEEN[1] and type(value) is np.ndarray)), f"its {name!r}")
             setattr(made, name, value)
-        parts = header["model"]
-        if parts is not None:
-            known = len(parts["classes"])
-            if cls.task == "classes" and made.labels is None and parts["state"].m != max(known, 1):  # before m x m costs are made
-                raise ValueError(f"{known} classes, and a state of {parts['state'].m}")
-            made.model_ = restored(made.plan(), parts)
-            check(made.model_.learner, made.model_.state)
+        if header["model"] is not None:
+            made.model_ = restored(made, header["model"])
         return made

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.core.gate import is_finite, must
 from onkel.core.machine.calls import matrix_of
 from onkel.core.machine.compiled import compiled
 
 SHARPNESS, INFORMATION, REACH, SPREAD, CENTER, COUNT, CELLS = range(7)
+SHARPEST = 12.0  # |log a| at most
 MEMORY = 0.999  # the temperature forgets over about 1000 examples
 RATE = 0.1  # by how many typical errors a miss widens the interval
 WINDOW = 100.0  # examples over which running means look back
@@ -27,6 +29,12 @@ def fresh() -> NDArray[np.float64]:
     cells[INFORMATION] = 1.0
     cells[REACH] = 2.0
     return cells
+
+
+def check(cells: Any) -> None:
+    """Refuse what is no such vector, or one that no stream leads to."""
+    must(is_finite(cells, (CELLS,), np.float64), "its calibration")
+    must(abs(cells[SHARPNESS]) <= SHARPEST and min(cells[[INFORMATION, SPREAD, COUNT]]) >= 0.0, "its calibration")
 
 
 class Temperature(NamedTuple):
@@ -67,7 +75,7 @@ def sharpen(cells, scores, codes, weight):
         cells[INFORMATION] = MEMORY * cells[INFORMATION] + w * a * a * spread
         slope = w * a * (mean - (scores[t, int(codes[t])] - top))
         step = slope / max(cells[INFORMATION], 1e-3)
-        cells[SHARPNESS] = min(max(cells[SHARPNESS] - min(max(step, -0.5), 0.5), -12.0), 12.0)
+        cells[SHARPNESS] = min(max(cells[SHARPNESS] - min(max(step, -0.5), 0.5), -SHARPEST), SHARPEST)
 
 
 def probabilities(cells: NDArray[np.float64], scores: NDArray[Any]) -> NDArray[np.float64]:

@@ -28,6 +28,8 @@ class Watch:
 
     def hear(self, values: list[Any]) -> int:
         """Tell the detector; the number of the value at which it speaks, -1 if it does not."""
+        if self.detector is None:  # it was not saved with the model, which goes on forgetting
+            return -1
         for i, value in enumerate(values):
             self.detector.update(value)
             if self.detector.drift_detected:

@@ -29,6 +29,7 @@ from onkel.estimators.examples import Encoded, StreamTrace, last, part, rows, st
 from onkel.estimators.plan import Plan, spread_gamma
 from onkel.estimators.reshape import grow_features, grow_labels
 from onkel.estimators.warmup import SETTLE, WarmUp
+from onkel.saved.states import check
 
 BOUND = ("take", "look")  # entry points that belong to this process
 KEPT = ("classes", "gamma", "width", "hurry", "cells", "state")  # what a file holds of a model, beside its first examples
@@ -292,9 +293,12 @@ class Model:
         """Without what is bound to this process."""
         return {name: value for name, value in self.__dict__.items() if name not in BOUND}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+    def __setstate__(self, parts: dict[str, Any]) -> None:
+        self.__dict__.update(parts)
         self.unbind()
+        calibration.check(self.cells)
+        for learner, state in self.members:
+            check(learner, state)
 
     def parts(self) -> dict[str, Any]:
         """As plain data, for files."""
@@ -304,25 +308,3 @@ class Model:
 
 def _some(names: list[Any]) -> str:
     return ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
-
-
-def restored(plan: Plan, parts: dict[str, Any]) -> Model:
-    """A model from its parts, as a file holds them; what compiled code will trust is compared first."""
-    model = Model(plan, parts["declared"])
-    cells = parts["cells"]
-    if (
-        not isinstance(cells, np.ndarray)
-        or (cells.shape, cells.dtype) != (model.cells.shape, model.cells.dtype)
-        or not np.isfinite(cells).all()
-    ):
-        raise ValueError("the calibration of this model is damaged")
-    if not all(type(parts[name]) is int and parts[name] >= 0 for name in ("width", "hurry")):
-        raise ValueError("the counts of this model are damaged")
-    for name in ("classes", "gamma", "width", "cells"):
-        setattr(model, name, parts[name])
-    model.first = None if parts["first"] is None else WarmUp.of(parts["first"])
-    model.code = {name: float(i) for i, name in enumerate(model.classes)}
-    model.watch = Watch(None, parts["hurry"]) if parts["hurry"] else None
-    learner = plan.learner(model.gamma, model.width, len(model.classes))
-    model.members = (Member(learner, parts["state"]),)
-    return model

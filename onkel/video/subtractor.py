@@ -10,7 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from onkel.core.gate import is_array, is_count, must
+
 from .settings import real, settle_settings, whole
+
+LARGEST = 1e6  # times rho + C: no coefficient of a file is larger
 
 
 class BackgroundSubtractor:
@@ -252,23 +256,33 @@ class BackgroundSubtractor:
         arrays, settings = header["arrays"], dict(header["settings"])
         settings["nu"] = settings["nu"] or None
         settings["fold"] = settings["fold"] if settings["fold"] <= 1 else None
-        self = cls(**settings, backend=header["backend"], cameras=int(header["cameras"]), threads=threads)
-        if header["shape"] is None:
+        cameras, shape, scalars = header["cameras"], header["shape"], header["scalars"]
+        self = cls(**settings, backend=header["backend"], cameras=cameras, threads=threads)
+        if shape is None:
             return self
-        shape, budget, held = header["shape"], self.settings.budget, sum(array.nbytes for array in arrays.values())
-        if header["dtype"] not in ("uint8", "float32") or not all(type(side) is int and side > 0 for side in shape):
-            raise ValueError(f"the frames of this model are {shape} {header['dtype']}")
-        if budget * math.prod(shape) > held:  # before anything of that size is made
-            raise ValueError(f"{budget} colours for each pixel of {shape} do not fit into the {held} bytes of its arrays")
+        budget, held = self.settings.budget, sum(array.nbytes for array in arrays.values())
+        sides = shape if cameras == 1 else shape[1:]
+        must(header["dtype"] in ("uint8", "float32") and all(type(side) is int and side > 0 for side in shape), "its frames")
+        must(len(sides) in (2, 3) and sides[2:] in ([], [1], [3]) and shape[: cameras > 1] in ([], [cameras]), "its frames")
+        must(len(scalars) == (cameras if self.backend == "cpu" else 1), "its cameras")
+        must(budget * math.prod(shape) <= held, "frames larger than its arrays")  # before anything of that size is made
         self._start(np.zeros(shape, header["dtype"]))
-        for i, (model, scalars) in enumerate(zip(self._models, header["scalars"], strict=True)):
+        for i, (model, numbers) in enumerate(zip(self._models, scalars, strict=True)):
+            for name, value in model.scalars().items():
+                setattr(model, name, type(value)(numbers.get(name, value)))
+            must(all(is_count(v) if type(v) is int else 0.0 <= v < math.inf for v in model.scalars().values()), "its numbers")
+            must(1e-6 <= model.scale <= 1.0, "its decay")
             for name, mine in model.arrays().items():
                 theirs = arrays[f"{name}{i}"]
-                if theirs.shape != mine.shape or theirs.dtype != mine.dtype:
-                    raise ValueError(f"the file's {name} is {theirs.shape} {theirs.dtype}, expected {mine.shape} {mine.dtype}")
-                if name == "used" and not (theirs.min() >= 1 and theirs.max() <= budget):  # compiled code trusts it
-                    raise ValueError("the file's counts of stored colours are damaged")
+                must(
+                    is_array(theirs, mine.shape, mine.dtype),
+                    f"its {name}: {theirs.shape} {theirs.dtype} for {mine.shape} {mine.dtype}",
+                )
+                must(theirs.dtype.kind != "f" or np.isfinite(theirs).all(), f"its {name}")
+                if name == "used":  # compiled code trusts it
+                    must(theirs.min() >= 1 and theirs.max() <= budget, "its counts of stored colours")
+                if name == "coef":
+                    most = LARGEST * (self.settings.rho + self.settings.C)
+                    must(theirs.min() >= 0.0 and float(theirs.max()) * model.scale <= most, "its coefficients")
                 mine[...] = theirs if self.backend == "cpu" else model.cp.asarray(theirs)
-            for name, value in model.scalars().items():
-                setattr(model, name, type(value)(scalars.get(name, value)))
         return self

@@ -263,10 +263,10 @@ class Cold(BaseException):
 
 
 class NoCompiling(event.Listener):
-    def on_start(self, event):
+    def on_start(self, what):
         raise Cold
 
-    def on_end(self, event):
+    def on_end(self, what):
         pass
 
 
@@ -277,7 +277,7 @@ def verdict(kind, blob):
         return (FAILED, "refused for want of memory") if "there is memory" in str(error) else (REFUSED, str(error))
     try:
         use(kind, model)
-    except (ValueError, TypeError, FloatingPointError) as error:
+    except (ValueError, TypeError, FloatingPointError, ImportError) as error:
         return TOLD, f"{type(error).__name__}: {error}"
     except MemoryError:
         if getattr(model, "model_", 0) is None or kind in ("fresh", "unfitted"):  # takes what its parameters ask for
