@@ -29,6 +29,9 @@ _HOME = {
     "estimators.regressor": ("KernelRegressor",),
     "estimators.novelty": ("NoveltyDetector",),
     "persist": ("save", "load"),
+    "reasons.explain": ("explain",),
+    "reasons.importance": ("importance",),
+    "reasons.change": ("change",),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
 

@@ -184,6 +184,18 @@ class Stream(BaseEstimator, Parameters):
     def state_(self) -> Any:
         return self._fitted().state
 
+    def explain(self, x: Any, label: Any = None, background: Any = None) -> Any:
+        """Why the model says what it says of x: stored examples whose terms add up to the score, exact Shapley values of the
+        features, ``top(n)``, ``text()`` and ``plot()``; see docs/explain.md.
+
+        Of two classes ``decision_function`` is explained, of more the score of ``label``, by default the predicted one.
+        """
+        if self.missing == "ignore":
+            raise ValueError('missing="ignore" is a kernel that does not split into features; explain a model with missing="error"')
+        from onkel.reasons.models import explain_model
+
+        return explain_model(self, x, label, background)
+
     @property
     def nbytes(self) -> int:
         """Bytes that the model holds; constant once a budget is laid out and gamma is settled."""
