@@ -32,6 +32,7 @@ _HOME = {
     "reasons.explain": ("explain",),
     "reasons.importance": ("importance",),
     "reasons.change": ("change",),
+    "reasons.certify": ("certify",),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
 

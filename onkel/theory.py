@@ -11,8 +11,11 @@ References: [K], [C] in docs/references.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 def mistake_bound(K: float, S: float, mu: float) -> float:
@@ -99,6 +102,88 @@ def norma_mistakes(
     return Settings(eta, lam, 0.0 if zero_margin else mu - r, mistake_bound(K, S, mu))
 
 
+def norma_margin_errors_as_run(
+    mu: float, rho: float, *, eta: float, lam: float, B: float, X: float = 1.0, K: float = 0.0, m: int = 0
+) -> float:
+    """Margin errors of NORMA with any constant eta and lam, against one g with `||g|| <= B`; infinity where nothing follows.
+
+    `(B^2 (1 + eta lam m) + 2 eta K)/(2 eta (mu - rho) - eta^2 X^2/(1 - eta lam))`, derived in docs/maths.md: what the proof
+    of [K] Theorem 2 gives when its parameters are not the recommended ones.
+
+    >>> norma_margin_errors_as_run(mu=1.0, rho=0.5, eta=0.5, lam=0.0, B=2.0)
+    16.0
+    """
+    a = eta * lam
+    if not 0 <= a < 1:
+        raise ValueError(f"the theorem needs 0 <= eta*lam < 1, got eta={eta}, lam={lam}")
+    gain = 2 * eta * (mu - rho) - (eta * X) ** 2 / (1 - a)
+    return (B**2 * (1 + a * m) + 2 * eta * K) / gain if gain > 0 else math.inf
+
+
+def perceptron_mistakes(R: float, D: float, gamma: float) -> float:
+    """[V] Theorem 1 (Freund and Schapire): the perceptron makes at most `((R + D)/gamma)^2` mistakes.
+
+    `||x_t|| <= R`, `D^2 = sum max(0, gamma - y_t theta(x_t))^2` for any theta of length 1 and any gamma > 0.
+
+    >>> perceptron_mistakes(R=2.0, D=0.0, gamma=0.5)
+    16.0
+    """
+    if not gamma > 0:
+        raise ValueError(f"gamma must be above 0, got {gamma}; it is the margin that theta should keep")
+    return ((R + D) / gamma) ** 2
+
+
+def voted_perceptron_risk(m: int, expected: float) -> float:
+    """[V] Theorem 2: the voted perceptron errs on a new example with at most `2/(m + 1) E[inf ((R + D)/gamma)^2]`.
+
+    The expectation is over samples of m + 1 examples, which no single run shows: with the value of one sample for
+    `expected` this is an estimate and **no guarantee**.
+
+    >>> voted_perceptron_risk(99, expected=10.0)
+    0.2
+    """
+    return 2 / (m + 1) * expected
+
+
+def fixed_rate_regret(eta: float, m: int, *, B: float, c: float = 1.0, X: float = 1.0) -> float:
+    """NORMA's conference form, Theorem 1: without decay, `sum l(f_t) <= sum l(g) + B^2/(2 eta) + eta c^2 X^2 m/2`.
+
+    At the recommended `eta = B/(c X sqrt(m))` that is `c B X sqrt(m)`; any convex loss with `|l'| <= c`, any g of norm B.
+
+    >>> fixed_rate_regret(fixed_rate(100, B=2.0), 100, B=2.0)
+    20.0
+    """
+    return B**2 / (2 * eta) + eta * (c * X) ** 2 * m / 2
+
+
+def fixed_rate(m: int, *, B: float, c: float = 1.0, X: float = 1.0) -> float:
+    """The step that NORMA's conference form recommends for m examples, `B/(c X sqrt(m))`."""
+    return B / (c * X * math.sqrt(m))
+
+
+def decreasing_rate_regret(eta: float, m: int, *, B: float, largest: float, c: float = 1.0, X: float = 1.0) -> float:
+    """NORMA's conference form, Theorem 2, steps `eta/sqrt(t)` without decay, for the algorithm as it runs:
+    `sum l(f_t) <= sum l(g) + ((B + F)^2/(2 eta) + eta c^2 X^2) sqrt(m)`, F = `largest` the largest norm of any f_t.
+
+    With `eta = B/(c X)` and iterates kept in the ball of radius B this is the printed `3 c B X sqrt(m)`; they are not kept
+    there here, so F is measured (docs/maths.md).
+
+    >>> decreasing_rate_regret(2.0, 100, B=2.0, largest=2.0)
+    60.0
+    """
+    return ((B + largest) ** 2 / (2 * eta) + eta * (c * X) ** 2) * math.sqrt(m)
+
+
+def average_risk_bound(comparison: float, regret: float, m: int) -> float:
+    """NORMA's conference form, Theorem 3: for i.i.d. examples the average hypothesis has an expected risk of at most
+    `R(g) + regret/m`, the expectation over samples too.
+
+    >>> average_risk_bound(0.25, regret=20.0, m=100)
+    0.45
+    """
+    return comparison + regret / m
+
+
 def decayed_step(eta: float, B: float, D2: float, m: int) -> tuple[float, float]:
     """`lam = sqrt(D2/m)/(B eta')` and `eta = eta'/(1 + eta' lam)` from eta' ([K] (32)); no travel, no decay."""
     lam = math.sqrt(D2 / m) / (B * eta) if D2 else 0.0
@@ -169,11 +254,39 @@ def ilk_regret(eta: float, lam: float, *, C: float = 1.0, X: float = 1.0) -> Reg
 def silk_regret(eta: float, lam: float, *, C: float = 1.0, X: float = 1.0) -> Regret:
     """[C] Theorem 3 for SILK: `a = 4 eta (1 + 2/lam) C^2 X^2 + 2 U^2/eta`, whatever the budget, as the paper states it.
 
+    **Not a guarantee**: with a small budget the regret grows like m, so a long stream breaks it (docs/theory.md);
+    :func:`silk_regret_as_run` holds.
+
     >>> silk_regret(eta=0.5, lam=1.0)
     Regret(a=10.0, b=1.0)
     """
     U = C * X / lam
     return Regret(4 * eta * (1 + 2 / lam) * (C * X) ** 2 + 2 * U**2 / eta, U**2 / (2 * eta))
+
+
+class RegretAsRun(NamedTuple):
+    """`a sqrt(m) + b` and what the dropped terms may have cost up to then; call it with m."""
+
+    regret: Regret
+    cost: NDArray[np.float64]
+
+    def __call__(self, m: int) -> float:
+        return self.regret(m) + float(self.cost[m - 1])
+
+
+def silk_regret_as_run(eta: float, lam: float, drops: Any, *, C: float = 1.0, X: float = 1.0) -> RegretAsRun:
+    """[C] Theorem 3 for SILK with what its budget really dropped: ILK's bound plus
+    `sum (4 U d_t + d_t^2)/(2 eta_t)`, `d_t = |a| sqrt(k(x, x))` of the terms that went at step t (docs/maths.md).
+
+    The printed constant, :func:`silk_regret`, does not depend on the budget and is **no guarantee**: see docs/theory.md.
+
+    >>> silk_regret_as_run(eta=0.5, lam=1.0, drops=[0.0, 0.0])(2) == ilk_regret(eta=0.5, lam=1.0)(2)
+    True
+    """
+    d = np.asarray(drops, np.float64)
+    U = C * X / lam
+    cost = np.cumsum((4 * U * d + d * d) * np.sqrt(np.arange(1, len(d) + 1)) / (2 * eta))
+    return RegretAsRun(ilk_regret(eta, lam, C=C, X=X), cost)
 
 
 def norm_bound(eta: float, lam: float, c: float = 1.0, X: float = 1.0) -> float:
@@ -208,6 +321,18 @@ def truncation_error(window: int, *, eta: float, lam: float, C: float = 1.0, X: 
         return keep**window * C * X / lam if lam > 0 else math.inf
     left_out = max(t - window, 0)
     return C * X * ((keep**window - keep ** (window + left_out)) / lam if lam > 0 else eta * left_out)
+
+
+def left_out(coefs: Iterable[float], lengths: Iterable[float], kept: Iterable[float]) -> float:
+    """[K] Proposition 1 at run time: a bound on the norm of the terms that a run dropped, from their own coefficients.
+
+    A term of coefficient a at a point of length `sqrt(k(x, x))`, dropped, after which f was multiplied by `kept` in all,
+    leaves out `|a| length kept`; the triangle inequality adds them up.
+
+    >>> left_out([0.5, -0.25], [1.0, 2.0], [0.5, 1.0])
+    0.75
+    """
+    return float(sum(abs(a) * length * share for a, length, share in zip(coefs, lengths, kept)))
 
 
 class Growing(NamedTuple):
