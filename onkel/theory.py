@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.core.maths.value import Value
+
 
 def mistake_bound(K: float, S: float, mu: float) -> float:
     """`Phi(K, S, mu) = K/mu + 2 S/mu^2 + 2 sqrt(S/mu^2) sqrt(K/mu + S/mu^2)`, the form of all mistake bounds here.
@@ -335,7 +337,7 @@ def left_out(coefs: Iterable[float], lengths: Iterable[float], kept: Iterable[fl
     return float(sum(abs(a) * length * share for a, length, share in zip(coefs, lengths, kept)))
 
 
-class Growing(NamedTuple):
+class Growing(Value):
     """How many of the last steps to keep at time t: all up to `start`, then `ceil(t^(1/2 + e))`; call it with t."""
 
     e: float

@@ -139,6 +139,4 @@ def many_learners(many: list[Any], X: np.ndarray, y: np.ndarray) -> None:
         few = onkel.learn_many(many[i : i + 2], X[:FEW], y[:FEW], backend="gpu")[0]
         worst = max(worst, np.abs(few[1].scores - trace.scores).max() / np.abs(trace.scores).max())
         moved += np.setdiff1d(state.born, few[0].born).size
-    print(
-        f"eight of them over {FEW} examples on the CPU: scores differ by at most {worst:.1e} of their scale, points by {moved}"
-    )
+    print(f"eight of them over {FEW} examples on the CPU: scores differ by at most {worst:.1e} of their scale, points by {moved}")

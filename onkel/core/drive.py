@@ -14,11 +14,8 @@ from onkel.core.loop import scan
 from onkel.core.machine.blas import one_blas_thread
 from onkel.core.machine.compiled import bound
 from onkel.core.maths.budget import NO_LIMIT
-from onkel.core.maths.kernels import is_direct
-from onkel.core.maths.steps import Adaptive
-from onkel.core.maths.user_loss import User
 from onkel.core.points.dense import Array, Rows
-from onkel.core.points.matrices import Workspace, calm_blas, diagonal, rows_at_once
+from onkel.core.points.matrices import Workspace, calm_blas, rows_at_once
 from onkel.core.points.read import Store
 from onkel.core.state import State
 
@@ -85,8 +82,7 @@ def _loop(
     arguments = (X, inner, own, y, pace, learner.settings, state.num, state.slots, state.born, state.gram, *told, source)
     key = (kernel is learner.kernel, state.slots.dtype, state.gram.dtype)
     if key not in learner.loops:
-        loop = scan.scan_once if isinstance(learner.loss, User) else scan.scan
-        learner.loops[key] = bound(loop, (learner.loss, learner.label_kernel, kernel), arguments)
+        learner.loops[key] = bound(scan.scan, (learner.loss, learner.label_kernel, kernel), arguments)
     return int(learner.loops[key](*arguments))
 
 
@@ -105,7 +101,7 @@ def _rows(learner: Learner, state: State, block: Store, part: slice, room: Works
     K = room.evaluate("K", learner.kernel, rows, state.store, used, columns, (part.start, state.born[:used]))
     inner = room.evaluate("inner", learner.kernel, rows, rows, size, size, (part.start, state.born[:0]))
     source = np.full(state.slots.shape[1], -1, np.int64)
-    code = _loop(learner, _GIVEN, state, K, inner, diagonal(learner.kernel, rows), (*here, part.start), source)
+    code = _loop(learner, _GIVEN, state, K, inner, learner.kernel.diagonal(rows), (*here, part.start), source)
     filled = np.flatnonzero(source >= 0)
     if len(filled):
         state.store.put(filled, rows, source[filled])  # type: ignore[arg-type]
@@ -141,7 +137,7 @@ def gram_layers(learner: Learner) -> int:
     """How many matrices over the stored points the budget keeps: none, their kernel values, or those and their inverse."""
     if learner.budget.drop in ("merge", "project"):
         return 2 if learner.budget.drop == "project" else 1
-    return int(isinstance(learner.step, Adaptive) and learner.step.repair and learner.budget != NO_LIMIT)
+    return int(learner.step.repairs and learner.budget != NO_LIMIT)
 
 
 def _expected(learner: Learner, state: State) -> float:
@@ -154,7 +150,7 @@ def in_loop(learner: Learner, state: State, block: Store) -> bool:
     """Whether the loop computes kernel values itself."""
     width = max(block.width, 1)
     limit = 4 * DIRECT_SIZE if width <= FEW_FEATURES else DIRECT_SIZE
-    return is_direct(learner.kernel) and isinstance(block, Rows) and _expected(learner, state) * width <= limit
+    return bool(learner.kernel.direct) and isinstance(block, Rows) and _expected(learner, state) * width <= limit
 
 
 def settle(learner: Learner, state: State, block: Store) -> int:

@@ -17,10 +17,9 @@ from onkel.core.loop import one_row
 from onkel.core.machine.compiled import bound
 from onkel.core.maths.budget import DROPS, NO_LIMIT, Budget
 from onkel.core.maths.kernels import as_kernel
-from onkel.core.maths.labelled import Softmax, Structured
-from onkel.core.maths.losses import Hinge, Novelty
-from onkel.core.maths.steps import Adaptive, Alma, Explicit, Implicit, Step, etas, number, small_enough
-from onkel.core.maths.user_loss import User
+from onkel.core.maths.losses import Loss
+from onkel.core.maths.steps import Step
+from onkel.core.maths.value import checked_number
 from onkel.core.points.dense import Array, Rows
 from onkel.core.points.read import Store
 from onkel.core.state import State
@@ -51,27 +50,18 @@ class Learner:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "kernel", as_kernel(self.kernel))
-        if not hasattr(type(self.loss), "targets"):
+        if not isinstance(self.loss, Loss):
             raise TypeError(f"loss: give a loss such as onkel.Hinge(), or onkel.loss(value, derivative); got {self.loss!r}")
-        if not isinstance(self.step, Explicit | Implicit | Adaptive | Alma):
+        if not isinstance(self.step, Step):
             raise TypeError(f"step: give Explicit, Implicit, Adaptive or Alma; got {self.step!r}")
         if not isinstance(self.budget, Budget):
             raise TypeError(f"budget: give Budget(size, drop, window), for example Budget(128, 'merge'); got {self.budget!r}")
-        put(self, "step", self.step.check())
-        put(self, "budget", self.budget.check())
         put(self, "offset", bool(self.offset))
         if self.nu is not None:
-            put(self, "nu", number("learner", "nu", self.nu, open_low=True, high=1.0))
+            put(self, "nu", checked_number("learner", "nu", self.nu, above=0, high=1.0))
             if math.isnan(self.loss.theta):
                 raise ValueError(f"nu moves a margin or a tube, and {type(self.loss).__name__} has neither; leave nu out")
-            if self._implicit:
-                raise ValueError("nu goes with explicit and adaptive steps; the implicit step has no nu-trick")
-        if self._implicit and self.loss.theta == 0.0 and isinstance(self.loss, Hinge | Novelty | Structured):
-            raise ValueError("rho must be above 0 for an implicit step: with rho = 0 it never starts from f = 0")
-        if isinstance(self.step, Alma) and (type(self.loss) is not Hinge or self.offset or self.nu is not None):
-            raise ValueError("Alma goes with Hinge(), without offset and nu")
-        if isinstance(self.step, Adaptive) and self.step.implicit and self.offset:
-            raise ValueError("the adaptive implicit step has no offset; take offset=False")
+        self.step.check(self.loss, self.nu, self.offset)
 
     def __getstate__(self) -> dict[str, Any]:
         """The description alone: compiled loops that were kept at hand can neither be pickled nor copied."""
@@ -80,44 +70,26 @@ class Learner:
     # --- description, in the numbers that the loop reads ---------------------------------------------------------------------
 
     @property
-    def _implicit(self) -> bool:
-        return isinstance(self.step, Implicit) or (isinstance(self.step, Adaptive) and self.step.implicit)
-
-    @property
     def outputs(self) -> int:
         """How many scores an example has: 1, or one for each label."""
         return 1 if self.scalar else int(self.loss.labels.m)
 
     @property
     def scalar(self) -> bool:
-        return not isinstance(self.loss, Structured | Softmax)
+        return not self.loss.labelled
 
     @cached_property
     def settings(self) -> NDArray[np.float64]:
         settings = np.zeros(at.RULES)
-        step = self.step
         settings[at.NU] = math.nan if self.nu is None else self.nu
         settings[at.OFFSET] = self.offset
         settings[at.DROP] = DROPS.index(self.budget.drop)
         settings[at.BUDGET] = math.inf if self.budget.size is None else self.budget.size
         settings[at.ETA_MAX] = math.inf
         settings[at.DECAY] = settings[at.REPAIR] = 1.0
-        if isinstance(step, Alma):
-            settings[at.STEP] = at.ALMA
-            settings[at.ALMA_MARGIN] = (1.0 - step.alpha) * float(step.B or 0.0)
-            settings[at.ALMA_STEP] = step.C
-            return settings
-        settings[at.LAM], settings[at.C] = step.lam, step.C
-        if isinstance(step, Explicit):
-            settings[at.STEP], settings[at.TIE] = at.EXPLICIT, 1.0
-        elif isinstance(step, Implicit):
-            settings[at.STEP], settings[at.EXACT] = at.IMPLICIT, step.exact
-        else:
-            settings[at.STEP] = at.ADAPTIVE_IMPLICIT if step.implicit else at.ADAPTIVE
-            settings[at.MU], settings[at.DECAY], settings[at.EXACT] = step.mu, step.decay, step.exact
-            settings[at.ETA_MIN] = step.eta_min or 0.0
-            settings[at.ETA_MAX] = math.inf if step.eta_max is None else step.eta_max
-            settings[at.REPAIR] = step.repair
+        settings[at.STEP] = getattr(at, self.step.kind)
+        for name, value in self.step.settings().items():
+            settings[getattr(at, name)] = value
         return settings
 
     def pace(self, start: int, n: int, weight: Any) -> NDArray[np.float64]:
@@ -125,10 +97,7 @@ class Learner:
         if weight is None and self.fixed_eta is not None and not callable(self.budget.window):
             return np.array([[self.fixed_eta, 1.0, math.inf if self.budget.window is None else self.budget.window]])
         pace = np.ones((n, 3))
-        if isinstance(self.step, Explicit | Implicit):
-            pace[:, 0] = etas(self.step.eta, start, n)
-            if isinstance(self.step, Explicit) and callable(self.step.eta):
-                small_enough(pace[:, 0], self.step.lam)
+        pace[:, 0] = self.step.etas(start, n)
         if weight is not None:
             pace[:, 1] = weight
         pace[:, 2] = self.budget.looks_back(start, n)
@@ -139,17 +108,13 @@ class Learner:
     def init(self) -> State:
         """The state before the first example: f = 0."""
         m = self.outputs
-        base = 2 * m if isinstance(self.step, Adaptive) else m
+        base = 2 * m if self.step.adaptive else m
         num = np.zeros(at.length(m))
         num[at.SCALE] = num[at.P] = num[at.COUNT] = num[at.ETA_THETA] = 1.0
-        num[at.THETA] = self.loss.theta
-        if isinstance(self.step, Adaptive):
-            num[at.ETA] = self.step.eta
-            num[at.NUMBERS + at.ETA_B * m : at.NUMBERS + (at.ETA_B + 1) * m] = self.step.eta
-            if self.nu is not None:
-                num[at.THETA] = self.step.epsilon
-        if isinstance(self.step, Alma):
-            num[at.THETA] = self.settings[at.ALMA_MARGIN]
+        num[at.THETA] = self.step.first_theta(self.loss.theta, self.nu)
+        if self.step.adaptive:
+            num[at.ETA] = self.step.eta  # type: ignore[attr-defined]
+            num[at.NUMBERS + at.ETA_B * m : at.NUMBERS + (at.ETA_B + 1) * m] = num[at.ETA]
         return State(m, base, self.scalar, num)
 
     def learn(
@@ -206,7 +171,7 @@ class Learner:
             self._learn_first_row(state, x, y, weight)
             return
         eta = self.fixed_eta
-        code = state.learn_one(x, y, weight, self.step.eta(state.t + 1) if eta is None else eta)  # type: ignore[union-attr, operator]
+        code = state.learn_one(x, y, weight, self.step.eta(state.t + 1) if eta is None else eta)  # type: ignore[union-attr, operator, attr-defined]
         if code < 0:
             raise failure(code, 0)
 
@@ -215,7 +180,7 @@ class Learner:
         block = Rows(x.reshape(1, -1)) if isinstance(x, np.ndarray) else self.read([x], state)
         advance(self, state, block, np.array([y]), np.array([weight]))
         if state.store is None and not callable(self.budget.window):
-            loop = one_row.learn_one_once if isinstance(self.loss, User) else one_row.learn_one
+            loop = one_row.learn_one
             reach = math.inf if self.budget.window is None else float(self.budget.window)
             head = (self.loss, self.label_kernel, self.kernel, reach, self.settings, state.num, state.slots, state.born, state.gram)
             state.learn_one = bound(loop, head, (x, 1.0, 1.0, 1.0))
@@ -232,6 +197,4 @@ class Learner:
     @cached_property
     def fixed_eta(self) -> float | None:
         """The step size where it is one number for all examples."""
-        if isinstance(self.step, Adaptive | Alma):
-            return 1.0
-        return None if callable(self.step.eta) else self.step.eta
+        return self.step.fixed

@@ -14,11 +14,9 @@ from onkel.core.checks import check_threads, checked_weights
 from onkel.core.drive import Trace, advance, in_loop
 from onkel.core.learner import Learner
 from onkel.core.machine.blas import one_blas_thread
-from onkel.core.maths.kernels import GEOMETRY, Matrix
-from onkel.core.maths.labelled import Softmax
-from onkel.core.maths.losses import Huber, Logistic, Square
+from onkel.core.maths.kernels import QUANTITY
 from onkel.core.points.dense import Array, Rows, finish_rows
-from onkel.core.points.matrices import Workspace, evaluate
+from onkel.core.points.matrices import Workspace
 from onkel.core.points.read import Store
 from onkel.core.state import State
 
@@ -68,7 +66,7 @@ def learn_many(
     for learner, state in zip(crew, starts, strict=True):
         # kernels differ, but what counts for reading is only what the model has learned from and the kernel's kind
         kind = (state.slots.dtype, state.width, type(state.store)) if state.width else None
-        key = kind, isinstance(learner.kernel, Matrix)
+        key = kind, "objects" in learner.kernel.takes
         if key not in blocks:
             blocks[key] = learner.read(X, state)
         jobs.append(Job(learner, state, blocks[key], learner.targets(y, len(blocks[key]))))
@@ -103,7 +101,7 @@ def parts(jobs: list[Job], workers: int) -> Iterator[list[int]]:
     that no core is left with one of them at the end."""
     alike: dict[Any, list[int]] = {}
     for i, (learner, state, block, _) in enumerate(jobs):
-        shares = hasattr(learner.kernel, "geometry") and state.size == 0 and _stores_all(learner, block, state)
+        shares = learner.kernel.geometry in QUANTITY and state.size == 0 and _stores_all(learner, block, state)
         alike.setdefault((id(block), learner.kernel.geometry, learner.budget) if shares else i, []).append(i)
     for group in sorted(alike.values(), key=lambda group: -_price(jobs[group[0]].learner)):
         for first in range(min(workers, len(group))):
@@ -138,7 +136,7 @@ class Shared(Workspace):
         key = name, kernel.geometry, len(X), columns, at[0], at[1].tobytes()
         if key not in self.kept:
             raw = np.empty((len(X), columns), X.dtype)
-            self.kept[key] = evaluate(GEOMETRY[kernel.geometry], X, Z, live, raw, name == "inner")
+            self.kept[key] = QUANTITY[kernel.geometry].between(X, Z, live, raw, name == "inner")
         K = self.matrix(name, len(X), columns)
         K[:] = self.kept[key]
         finish_rows(kernel, K, name == "inner")
@@ -148,7 +146,7 @@ class Shared(Workspace):
 def _stores_all(learner: Learner, block: Store, state: State) -> bool:
     """Whether every example takes a place and the oldest leaves it, so that the points do not depend on the scores, and kernel
     values come from matrices."""
-    always = learner.budget.drop == "oldest" and isinstance(learner.loss, Square | Logistic | Huber | Softmax)
+    always = learner.budget.drop == "oldest" and learner.loss.stores_all
     return always and isinstance(block, Rows) and not in_loop(learner, state, block)
 
 

@@ -12,7 +12,6 @@ from onkel.core.gate import is_array, must, sound
 from onkel.core.learner import Learner
 from onkel.core.loop import layout as at
 from onkel.core.maths.budget import DROPS
-from onkel.core.maths.kernels import Matrix, Pairwise, is_direct
 from onkel.core.points.dense import Array, Rows
 from onkel.core.points.objects import Objects
 from onkel.core.points.sparse import Sparse
@@ -108,6 +107,4 @@ def check(learner: Any, state: Any) -> None:
     must((state.born[places] >= 0).all() and (n == 0 or used > places.max()), "which places are taken")
     must(len(state.gram) == gram_layers(learner), "its Gram matrix")
     kernel, store = learner.kernel, state.store
-    must(store is not None or is_direct(kernel), "its points")
-    must(type(store) is not Objects or isinstance(kernel, Matrix), "its objects, for a kernel of numbers")
-    must(type(store) is not Sparse or not isinstance(kernel, Pairwise), "its points")
+    must(kernel.direct if store is None else type(store).kind in kernel.takes, "its points, for that kernel")

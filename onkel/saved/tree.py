@@ -1,13 +1,13 @@
 """Models as plain data: a tree of JSON values and, beside it, arrays.
 
 ``describe`` takes a value apart, ``build`` puts it together again.  Nothing is ever looked up by a name that stands in the data,
-except in the short list of our own classes below and among the functions that the caller hands in, so building runs no code
-but our own constructors, which check what they are given.
+except among the classes of values (a class enters itself there when it is defined, core/maths/value.py) and among the functions
+that the caller hands in, so building runs no code but constructors, which check what they are given.
 
     None, True, 3, 0.5, "text"          as they are
     a list, a dict with text keys       as they are, their entries described in turn
     an array                            {"is": "array", "name": ...}, the array itself is put aside under that name
-    one of PARTS, a learner             {"is": "RBF", "sigma": 1.0}: its class and its fields
+    a value of DEFINED, a learner       {"is": "RBF", "sigma": 1.0}: its class and its fields
     what a user wrote in Python         {"is": "kernel", "name": "spectrum"}: the name alone; build asks the caller for it
     (learner, state)                    {"is": "learned", "learner": ..., "state": ...}; build compares the two, number by number
     a tuple, other dicts, numpy's numbers, infinities      {"is": "tuple", ...} and so on
@@ -22,26 +22,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onkel import theory as _theory  # noqa: F401  defines a value that files hold, as does missing
 from onkel.core.learner import Learner
-from onkel.core.maths.budget import Budget
-from onkel.core.maths.kernels import RBF, Laplacian, Linear, Matern, Matrix, Pairwise, Polynomial, Product, Sum, kernel
-from onkel.core.maths.labelled import Softmax, Structured
+from onkel.core.maths.kernels import Matrix, Pair, Pairwise, kernel
 from onkel.core.maths.labels import Labels
-from onkel.core.maths.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Novelty, Square
-from onkel.core.maths.steps import Adaptive, Alma, Explicit, Implicit, InvSqrt, SqrtDecay
 from onkel.core.maths.user_loss import User
+from onkel.core.maths.value import DEFINED
+from onkel.core.points import missing as _missing  # noqa: F401
 from onkel.core.points.dense import Array, Rows
-from onkel.core.points.missing import Observed
 from onkel.core.points.objects import Objects
 from onkel.core.points.sparse import Sparse
 from onkel.core.state import State
 from onkel.saved import states
-from onkel.theory import Growing
 
-_KERNELS = (RBF, Laplacian, Linear, Matern, Polynomial, Sum, Product)
-_LOSSES = (Hinge, Square, Logistic, EpsilonInsensitive, Huber, Novelty, Softmax, Structured)
-_STEPS = (Explicit, Implicit, Adaptive, Alma, InvSqrt, SqrtDecay)
-PARTS = {part.__name__: part for part in (*_KERNELS, *_LOSSES, *_STEPS, Budget, Growing, Observed)}
 _DEEPEST = 16  # kernels inside each other; compiling deeper ones takes ever longer, and cannot be done from some thirty on
 _FLAT = 1024  # classes; beyond, an unstructured label set is kept as arrays, whose size the file has to prove
 
@@ -105,8 +98,6 @@ def describe(value: Any, arrays: dict[str, Array], path: str = "model", users: d
         if len(value) == 2 and isinstance(value[0], Learner) and isinstance(value[1], State):
             return {"is": "learned", "learner": inside(value[0], "learner"), "state": inside(value[1], "state")}
         return {"is": "tuple", "items": inside(list(value), "items")}
-    if type(value) in PARTS.values():
-        return fields(type(value).__name__, value, value._fields)
     if type(value) is Learner:
         return fields("Learner", value, ("kernel", "loss", "step", "budget", "nu", "offset"))
     if type(value) is Labels:
@@ -121,18 +112,24 @@ def describe(value: Any, arrays: dict[str, Array], path: str = "model", users: d
         return fields("Sparse", value, ("begin", "length", "indices", "data", "width", "top", "norms", "sums"))
     if type(value) is Objects:
         return fields("Objects", value, ("items",))
-    if type(value) is Matrix and type(value.function) in PARTS.values():
+    if type(value) is Matrix and _is_defined(value.function):
         return fields("Matrix", value, ("function",))
     if isinstance(value, Matrix | Pairwise):
         return {**_named("kernel", value.function, value.function, users), "pairwise": isinstance(value, Pairwise)}
     if isinstance(value, User):
         return _named("loss", value.written[0], value.written, users)
+    if _is_defined(value):
+        return fields(type(value).__name__, value, value._fields)
     if callable(value) and not isinstance(value, type):
         return _named("kernel" if path.endswith("kernel") else "function", value, value, users)
     raise TypeError(
         f"{path}: a value of type {type(value).__qualname__} cannot be saved without running code on loading; numbers, text, "
         "arrays, lists, dicts and onkel's own kernels, losses and steps can"
     )
+
+
+def _is_defined(value: Any) -> bool:
+    return DEFINED.get(type(value).__name__) is type(value)
 
 
 def _named(kind: str, function: Any, identity: Any, users: dict[tuple[str, str], Any]) -> dict[str, str]:
@@ -158,7 +155,11 @@ def _deepest_kernel(tree: Any) -> int:
     """How many kernels stand inside each other."""
     inside = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
     depth = max(map(_deepest_kernel, inside), default=0)
-    return depth + (isinstance(tree, dict) and tree.get("is") in ("Sum", "Product"))
+    return depth + (isinstance(tree, dict) and _is_pair(tree.get("is")))
+
+
+def _is_pair(name: Any) -> bool:
+    return isinstance(name, str) and name in DEFINED and issubclass(DEFINED[name], Pair)
 
 
 def _flat_sets(tree: Any) -> Iterator[int]:
@@ -219,11 +220,9 @@ def _build(tree: Any, arrays: Mapping[str, Array], given: Given) -> Any:
         return Objects(parts["items"])
     if kind == "Sparse":
         return states.sparse(**parts)
-    if kind == "Matrix":
-        return Matrix(**parts)
-    if kind not in PARTS:
-        raise ValueError(f"there is no part called {kind!r}")
-    return PARTS[kind](**parts)
+    if kind not in DEFINED:
+        raise ValueError(f"there is no part called {kind!r}; a class of your own has to be defined before, its module imported")
+    return DEFINED[kind](**parts)
 
 
 def _number(dtype: np.dtype[Any], value: Any) -> Any:

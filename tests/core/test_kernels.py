@@ -13,7 +13,6 @@ import scipy.sparse as sp
 import onkel
 from onkel import RBF, Budget, Explicit, Hinge, Implicit, Laplacian, Learner, Linear, Matern, Novelty, Polynomial
 from onkel.core import drive as engine
-from onkel.core.points.matrices import diagonal
 from onkel.core.points.read import read
 from tests.core import naive
 
@@ -66,7 +65,7 @@ def test_symmetric_positive_semidefinite_and_diagonal(name):
     K = k(X)
     np.testing.assert_allclose(K, K.T, rtol=1e-13, atol=1e-14)
     assert np.linalg.eigvalsh(K)[0] >= -1e-10 * np.abs(K).max()
-    own = diagonal(k, read(X, k))
+    own = k.diagonal(read(X, k))
     np.testing.assert_allclose(own, np.diag(K), rtol=1e-12)
     if name in DISTANCES:
         np.testing.assert_array_equal(own, 1.0)
@@ -79,7 +78,7 @@ def test_sparse_is_dense(name):
     X, Z = points(density=0.3), points(17, seed=1, density=0.3)
     for form in (sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.coo_array):
         np.testing.assert_allclose(k(form(X), form(Z)), k(X, Z), rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(diagonal(k, read(sp.csr_matrix(X), k)), diagonal(k, read(X, k)), rtol=1e-12)
+    np.testing.assert_allclose(k.diagonal(read(sp.csr_matrix(X), k)), k.diagonal(read(X, k)), rtol=1e-12)
 
 
 def test_sparse_with_repeated_entries_counts_their_sum():

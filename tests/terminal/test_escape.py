@@ -22,7 +22,7 @@ def test_nothing_but_what_prints_reaches_a_terminal(text):
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
 def test_a_quoted_word_is_that_word_and_shows_harmlessly():
     words = ["größe", "\x9b31m", "*", "~", "--x", "\u202etxt.exe", "\udcff"]
-    words += ["a b", "it's", "x\x1b[2J", "two\nlines", "`rm` $HOME \\ \""]
+    words += ["a b", "it's", "x\x1b[2J", "two\nlines", '`rm` $HOME \\ "']
     for word in words:
         quoted = for_shell(word)
         assert quoted.isprintable()

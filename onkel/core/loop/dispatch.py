@@ -9,13 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from onkel.core.machine.compiled import MELT, overload
-from onkel.core.maths.labelled import Softmax, Structured
-from onkel.core.maths.losses import Huber, Tube
-from onkel.core.maths.user_loss import User
 
 
 def _one(cls: Any) -> bool:
-    return cls is not Structured and cls is not Softmax
+    return not cls.labelled
 
 
 def outputs(loss, answers):
@@ -141,13 +138,13 @@ def _tangent(loss, num, z, m, y, theta, cap, k, extra, exact, a, dz, dcap, da):
 
 
 def convex(loss, num, scores, y, theta):
-    """A cheap look whether a user's loss can be convex here: its slope must not fall, nor its value undercut the tangent."""
+    """A cheap look whether a doubtful loss can be convex here: its slope must not fall, nor its value undercut the tangent."""
 
 
 @overload(convex, jit_options=MELT)
 def _convex(loss, num, scores, y, theta):
     cls = loss.instance_class
-    if not issubclass(cls, User):
+    if not cls.doubtful:
         return lambda loss, num, scores, y, theta: True
     cost, steep = cls.value, cls.slope
 
@@ -169,15 +166,15 @@ def tube(loss):
 
 @overload(tube, jit_options=MELT)
 def _tube(loss):
-    is_tube = issubclass(loss.instance_class, Tube)
+    is_tube = loss.instance_class.theta.tube
     return lambda loss: is_tube
 
 
 def lowest_theta(loss):
-    """Huber divides by its sigma; margins and tubes may close."""
+    """How far theta may fall: margins and tubes may close, unless the loss says otherwise."""
 
 
 @overload(lowest_theta, jit_options=MELT)
 def _lowest_theta(loss):
-    low = 1e-12 if loss.instance_class is Huber else 0.0
+    low = loss.instance_class.theta.lowest
     return lambda loss: low

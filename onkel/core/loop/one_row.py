@@ -41,9 +41,6 @@ def learn_one(loss, kappa, kernel, keep, rule, num, slots, born, gram, x, y, wei
     return slot if slot < NOT_STORED else 0
 
 
-learn_one_once = compiled(learn_one.py_func, borrow=True, melt=True, nogil=False, cache=False)
-
-
 # ``fixed`` is packed by whoever holds the model, who also says what a row is like; anything else is UNFIT, and has to take the
 # long way.
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from onkel.core.machine.compiled import MELT, compiled, overload
 from onkel.core.machine.lanes import load, magnitude, store, zeros
-from onkel.core.maths.kernels import Product, Sum
+from onkel.core.maths.kernels import Pair
 
 Array = NDArray[Any]
 
@@ -28,7 +28,12 @@ def _product(total, s, x):
     return total + s * x
 
 
-_ADD = {"square": _square, "absolute": _absolute, "product": _product}
+@compiled(melt=True)
+def _nothing(total, s, x):
+    return total
+
+
+_ADD = {"square": _square, "absolute": _absolute, "product": _product, "constant": _nothing}
 
 
 def points(kernel: Any, slots: Array, first: int, X: Array, t: int, i: int) -> Any:
@@ -39,13 +44,10 @@ def points(kernel: Any, slots: Array, first: int, X: Array, t: int, i: int) -> A
 @overload(points, jit_options=MELT)
 def _points(kernel, slots, first, X, t, i):
     cls = kernel.instance_class
-    if cls is Sum:
-        return lambda kernel, slots, first, X, t, i: (
-            points(kernel.left, slots, first, X, t, i) + points(kernel.right, slots, first, X, t, i)
-        )
-    if cls is Product:
-        return lambda kernel, slots, first, X, t, i: (
-            points(kernel.left, slots, first, X, t, i) * points(kernel.right, slots, first, X, t, i)
+    if issubclass(cls, Pair):
+        join = cls.join
+        return lambda kernel, slots, first, X, t, i: join(
+            points(kernel.left, slots, first, X, t, i), points(kernel.right, slots, first, X, t, i)
         )
     add, transform = _ADD[cls.geometry], cls.transform
 
@@ -69,7 +71,7 @@ def fill(kernel: Any, slots: Array, first: int, X: Array, t: int, n: int, out: A
 @overload(fill, jit_options=MELT)
 def _fill(kernel, slots, first, X, t, n, out, row):
     cls = kernel.instance_class
-    if cls is Sum or cls is Product:
+    if issubclass(cls, Pair):
 
         def pair(kernel, slots, first, X, t, n, out, row):
             for i in range(0, n, 16):
@@ -103,25 +105,25 @@ def _fill(kernel, slots, first, X, t, n, out, row):
 
 
 def self_value(kernel: Any, X: Array, t: int) -> Any:
-    """k(x, x) of x = X[t], exactly 1 for the kernels of a distance."""
+    """k(x, x) of x = X[t]: exactly the number that the kernel names, where it is one for all x."""
     raise TypeError("self_value is called from compiled code only")
 
 
 @overload(self_value, jit_options=MELT)
 def _self_value(kernel, X, t):
     cls = kernel.instance_class
-    if cls is Sum:
-        return lambda kernel, X, t: self_value(kernel.left, X, t) + self_value(kernel.right, X, t)
-    if cls is Product:
-        return lambda kernel, X, t: self_value(kernel.left, X, t) * self_value(kernel.right, X, t)
-    if cls.geometry != "product":
-        return lambda kernel, X, t: X.dtype.type(1)
-    transform = cls.transform
+    if issubclass(cls, Pair):
+        join = cls.join
+        return lambda kernel, X, t: join(self_value(kernel.left, X, t), self_value(kernel.right, X, t))
+    if cls.own is not None:
+        own = float(cls.own)
+        return lambda kernel, X, t: X.dtype.type(own)
+    add, transform = _ADD[cls.geometry], cls.transform
 
-    def product(kernel, X, t):
+    def with_itself(kernel, X, t):
         total = X.dtype.type(0)
         for j in range(X.shape[1]):
-            total += X[t, j] * X[t, j]
+            total = add(total, X[t, j], X[t, j])
         return transform(kernel, total)
 
-    return product
+    return with_itself

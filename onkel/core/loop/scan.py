@@ -118,7 +118,3 @@ def score(kappa, kernel, X, first, num, slots, out):
         answer(kappa, kernel, X, t, first, num, slots, work, raw)
         for z in range(m):
             out[t, z] = raw[m + z]
-
-
-# For what a user wrote in his own session there is nothing to find in a cache on disk.
-scan_once = compiled(scan.py_func, borrow=True, cache=False)

@@ -8,7 +8,7 @@ it stands in, so any edit or upgrade compiles afresh, and the second process sta
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -78,11 +78,27 @@ def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:
         entry = dispatcher._cache._cache_file
         entry._source_stamp = _stamp(_room(function))
         entry._load_index = partial(_readable, entry._load_index)
+        store = dispatcher._cache
+        store._load_overload = partial(_if_lasting, store._load_overload)
+        store._save_overload = partial(_if_lasting, store._save_overload)
         # Two processes that compile at once would both choose number 1 and overwrite each other's machine code.
         entry._data_name_pattern = entry._data_name_pattern.replace(".{number", f".{os.getpid()}.{{number")
     except AttributeError:  # another Numba: its own stamp has to do
         pass
     return dispatcher
+
+
+def _if_lasting(access: Callable[..., Any], kinds: Any, *rest: Any) -> Any:
+    """Machine code for classes that others have defined stays in this process: the stamp does not know their files."""
+    return access(kinds, *rest) if lasting(getattr(kinds, "args", kinds)) else None
+
+
+def lasting(kind: Any) -> bool:
+    """Whether this type, or tuple of types, is made of this library's classes and Numba's alone."""
+    if not getattr(getattr(kind, "instance_class", None), "ours", True):
+        return False
+    parts = kind if isinstance(kind, tuple) else getattr(kind, "types", getattr(kind, "kinds", ()))
+    return all(lasting(part) for part in (parts if isinstance(parts, Iterable) else (parts,)))
 
 
 def _readable(load: Callable[[], Any]) -> Any:
@@ -91,21 +107,6 @@ def _readable(load: Callable[[], Any]) -> Any:
         return load()
     except Exception:
         return {}
-
-
-class Value:
-    """Named tuples that are values of their own: RBF(1.0) is not Laplacian(1.0), though the tuples are alike."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and bool(tuple.__eq__(self, other))  # type: ignore[operator, arg-type]
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash((type(self).__name__, tuple.__hash__(self)))  # type: ignore[arg-type]
 
 
 def bound(dispatcher: Any, head: tuple[Any, ...], tail: tuple[Any, ...]) -> Callable[..., Any]:

@@ -4,15 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.core.maths.value import Value, field, is_whole
+
 DROPS = ("oldest", "smallest", "merge", "project")
 
 
-class Budget(NamedTuple):
+def _size(owner: str, name: str, size: Any) -> int | None:
+    if size is not None and not is_whole(size):
+        raise ValueError(f"budget must be a whole number of points, at least 1, or None; got {size!r}")
+    return None if size is None else int(size)
+
+
+def _drop(owner: str, name: str, drop: Any) -> Any:
+    if drop not in DROPS:
+        raise ValueError(f"drop must be one of {', '.join(map(repr, DROPS))}; got {drop!r}")
+    return drop
+
+
+def _window(owner: str, name: str, window: Any) -> Any:
+    if window is not None and not callable(window) and not is_whole(window):
+        raise ValueError(f"window must be a whole number of steps, at least 1, or a function of t; got {window!r}")
+    return window
+
+
+class Budget(Value):
     """At most ``size`` terms (None: no limit), or only those of the last ``window`` time steps.
 
     drop    "oldest"    the last ``size`` non-zero terms stay ([V] 5.5)
@@ -23,23 +43,15 @@ class Budget(NamedTuple):
             ([K] Theorem 6; :func:`onkel.theory.growing` makes it)
     """
 
-    size: int | None = None
-    drop: str = "oldest"
-    window: int | Callable[[int], int] | None = None
+    size: int | None = field(None, _size)
+    drop: str = field("oldest", _drop)
+    window: int | Callable[[int], int] | None = field(None, _window)
 
-    def check(self) -> Budget:
-        if self.size is not None and not _whole(self.size):
-            raise ValueError(f"budget must be a whole number of points, at least 1, or None; got {self.size!r}")
-        if self.drop not in DROPS:
-            raise ValueError(f"drop must be one of {', '.join(map(repr, DROPS))}; got {self.drop!r}")
+    def checked(self) -> Budget:
         if self.size is None and self.drop != "oldest":
             raise ValueError(f"drop={self.drop!r} needs a budget: give budget=128, say")
-        if self.window is None:
-            return self._replace(size=None if self.size is None else int(self.size))
-        if self.size is not None:
+        if self.size is not None and self.window is not None:
             raise ValueError(f"give either budget or window, not both; got budget={self.size!r}, window={self.window!r}")
-        if not callable(self.window) and not _whole(self.window):
-            raise ValueError(f"window must be a whole number of steps, at least 1, or a function of t; got {self.window!r}")
         return self
 
     def limit(self) -> float:
@@ -62,16 +74,6 @@ class Budget(NamedTuple):
             if not isinstance(w, int | float | np.number) or not w >= 1:
                 raise ValueError(f"window: the function gave {w!r} at t = {t + 1}; it must give a number of steps, at least 1")
         return np.array(reach, dtype=np.float64)
-
-
-def _whole(value: object) -> bool:
-    """Whether value is a whole number, at least 1."""
-    return (
-        isinstance(value, int | float | np.integer | np.floating)
-        and not isinstance(value, bool)
-        and 1 <= float(value) < 2**62
-        and float(value).is_integer()
-    )
 
 
 NO_LIMIT = Budget()

@@ -1,114 +1,164 @@
 """Kernels k(x, x'): values with parameters, which know how to fill a row of numbers.
 
-A kernel of this library says which quantity of two points it looks at (``geometry``: their product, their squared distance or
-the sum of their absolute differences) and how that quantity becomes a kernel value (``transform``, compiled, of one number or of
-sixteen at once).  The rest follows: matrices by BLAS, single rows inside the hot loop, sums and products.  Anything callable as
-``(X, Z) -> matrix`` is a kernel too, on any kind of points.
+A kernel of this library says which quantity of two points it looks at (``geometry``: their product, their squared distance, the
+sum of their absolute differences, or nothing) and how that quantity becomes a kernel value (``transform``, compiled, of one number
+or of sixteen at once).  The rest follows: matrices by BLAS, single rows inside the hot loop, sums and products.  Anything callable
+as ``(X, Z) -> matrix`` is a kernel too, on any kind of points.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.machine.compiled import Value, compiled
+from onkel.core.machine.compiled import compiled
 from onkel.core.machine.lanes import LOG2E, capped, exp2, like, root
+from onkel.core.maths.value import Value, field, number, one_of, whole
 
 Array = NDArray[Any]
 
 STEEPEST = -1e38  # a width so small that 1/sigma overflows: finite even in float32, so that 2^(0 * STEEPEST) is 1
 
 
-def _number(kernel: str, name: str, value: Any, positive: bool = True) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number) or (positive and number <= 0.0):
-        raise ValueError(f"{kernel}: {name} must be a {'positive ' if positive else ''}finite number; got {value!r}")
-    return number
+ANY = frozenset(("dense", "sparse", "objects"))
 
 
-class _Algebra(Value):
-    """+ and * between kernels, and k(X, Z) as a matrix."""
+class Kernel(Value, abstract=True):
+    """+ and * between kernels and with positive numbers, and k(X, Z) as a matrix."""
 
-    __slots__ = ()
+    asked: ClassVar = {"direct": "whether the hot loop fills the kernel's rows itself"}
+    direct: ClassVar[Any]
+    geometry: ClassVar[str | None] = None  # what a kernel that learners can share looks at
+    cuda: ClassVar[str | None] = None  # see Formula; None: not on the graphics card
+    name: ClassVar[str | None] = None  # what estimators and the command line call it
+    takes: ClassVar[Any] = frozenset(("dense", "sparse"))  # kinds of points; "objects" are whatever a user's function understands
 
     def __add__(self, other: Any) -> Any:
         return Sum(self, other)
 
+    def __radd__(self, other: Any) -> Any:
+        return Sum(other, self)
+
     def __mul__(self, other: Any) -> Any:
         return Product(self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return Product(other, self)
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
         from onkel.core.points.matrices import matrix
 
         return matrix(self, X, X if Z is None else Z)
 
+    # --- between points in blocks (core/points): X and Z are stores -------------------------------------------------------------
 
-class _RBF(NamedTuple):
-    sigma: float
+    def between(self, X: Any, Z: Any, live: int, K: Array, lower: bool = False) -> Array:
+        """k between the block X and the first points of Z, into K.  Beyond the first ``live`` points Z is empty room: there K
+        only has to be finite; with ``lower`` that goes for all but what is below the diagonal."""
+        raise NotImplementedError
+
+    def diagonal(self, X: Any) -> Array:
+        """k(x, x) of the rows of X."""
+        raise NotImplementedError
 
 
-class RBF(_Algebra, _RBF):
+# --- kernels of one quantity ---------------------------------------------------------------------------------------------------
+
+
+class Formula(Kernel, abstract=True):
+    """A kernel that is a formula of one quantity of its two points.
+
+    geometry   "product" x.x', "square" |x - x'|^2, "absolute" |x - x'|_1, or "constant": nothing at all, 0
+    transform  (kernel, q) -> k, of the quantity, which may be sixteen numbers at once (machine/lanes.py)
+    own        k(x, x) where it is one number for all x, else None: then it is the transform of what x has with itself
+    cuda       the transform in C, of ``q`` and the numbers ``p[0]``, ``p[1]``, ... that ``card`` gives; None: not on the card
+    """
+
+    formulas: ClassVar = {"transform": {"melt": True}}
+    asked: ClassVar = {
+        "geometry": 'what it looks at: "product", "square", "absolute" or "constant"',
+        "transform": "how that becomes a kernel value, as a function (kernel, q)",
+        "own": "k(x, x) where that is one number, else None",
+        "cuda": "the transform in C, or None where the card is not to know it",
+    }
+    direct: ClassVar[Any] = True
+    geometry: ClassVar[str]
+    own: ClassVar[float | None]
+
+    @classmethod
+    def complete(cls) -> None:
+        super().complete()
+        for key in ("geometry", "cuda"):  # of these Kernel has what others may leave as it is
+            if all(key not in base.__dict__ for base in cls.__mro__[: cls.__mro__.index(Formula)]):
+                raise TypeError(f"{cls.__name__} must say {key}: {Formula.asked[key]}")
+        if cls.geometry not in GEOMETRIES:
+            raise TypeError(f"{cls.__name__}: geometry must be one of {', '.join(map(repr, GEOMETRIES))}; got {cls.geometry!r}")
+
+    def card(self) -> tuple[float, ...]:
+        """The numbers that ``cuda`` calls p[0], p[1], ...: at most four."""
+        return tuple(self)
+
+    def between(self, X: Any, Z: Any, live: int, K: Array, lower: bool = False) -> Array:
+        return X.kernel(self, Z, K, lower)  # type: ignore[no-any-return]
+
+    def diagonal(self, X: Any) -> Array:
+        return X.diagonal(self)  # type: ignore[no-any-return]
+
+
+GEOMETRIES = ("product", "square", "absolute", "constant")
+
+
+class RBF(Formula):
     """Gaussian kernel exp(-|x - x'|^2 / (2 sigma^2)).  [V] (60)
 
     >>> float(RBF(sigma=2.0)([[0.0, 0.0]], [[2.0, 0.0]])[0, 0]) == math.exp(-0.5)
     True
     """
 
-    __slots__ = ()
+    sigma: float = number(1.0, above=0)
+
+    name = "rbf"
     geometry = "square"
+    own = 1.0
+    cuda = "EXP(p[0] * q)"
 
-    def __new__(cls, sigma: float = 1.0) -> RBF:
-        return super().__new__(cls, _number("RBF", "sigma", sigma))
-
-    @compiled(melt=True)
     def transform(kernel, q):
         return exp2(q * like(q, max(-0.5 * LOG2E / (kernel.sigma * kernel.sigma), STEEPEST)))
 
+    def card(self) -> tuple[float, ...]:
+        return (-0.5 / (self.sigma * self.sigma),)
 
-class _Laplacian(NamedTuple):
-    sigma: float
 
-
-class Laplacian(_Algebra, _Laplacian):
+class Laplacian(Formula):
     """exp(-|x - x'|_1 / sigma), with the sum of absolute differences."""
 
-    __slots__ = ()
+    sigma: float = number(1.0, above=0)
+
+    name = "laplacian"
     geometry = "absolute"
+    own = 1.0
+    cuda = None
 
-    def __new__(cls, sigma: float = 1.0) -> Laplacian:
-        return super().__new__(cls, _number("Laplacian", "sigma", sigma))
-
-    @compiled(melt=True)
     def transform(kernel, q):
         return exp2(q * like(q, max(-LOG2E / kernel.sigma, STEEPEST)))
 
 
-class _Matern(NamedTuple):
-    sigma: float
-    nu: float
-
-
-class Matern(_Algebra, _Matern):
+class Matern(Formula):
     """Matern kernel of smoothness nu = 1/2, 3/2 or 5/2: with u = sqrt(2 nu) |x - x'| / sigma,
     exp(-u), (1 + u) exp(-u) or (1 + u + u^2/3) exp(-u)."""
 
-    __slots__ = ()
+    sigma: float = number(1.0, above=0)
+    nu: float = one_of(1.5, 0.5, 1.5, 2.5)
+
+    name = "matern"
     geometry = "square"
+    own = 1.0
+    cuda = None
 
-    def __new__(cls, sigma: float = 1.0, nu: float = 1.5) -> Matern:
-        if nu not in (0.5, 1.5, 2.5):
-            raise ValueError(f"Matern: nu must be 0.5, 1.5 or 2.5; got {nu!r}")
-        return super().__new__(cls, _number("Matern", "sigma", sigma), float(nu))
-
-    @compiled(melt=True)
     def transform(kernel, q):
         scale = like(q, min(math.sqrt(2.0 * kernel.nu) / kernel.sigma, -STEEPEST))
         u = capped(root(q) * scale, 1000.0)  # beyond, exp(-u) is nothing, but u^2 may be infinite
@@ -117,28 +167,18 @@ class Matern(_Algebra, _Matern):
         return ((u * second + first) * u + like(q, 1.0)) * exp2(u * like(q, -LOG2E))
 
 
-class _Polynomial(NamedTuple):
-    degree: int
-    gamma: float
-    coef0: float
-
-
-class Polynomial(_Algebra, _Polynomial):
+class Polynomial(Formula):
     """(gamma x.x' + coef0)^degree.  Scale the data first: degree 9 on raw pixels overflows."""
 
-    __slots__ = ()
+    degree: int = whole(3)
+    gamma: float = number(1.0, above=0)
+    coef0: float = number(1.0, low=0)  # a negative one would make the kernel indefinite
+
+    name = "poly"
     geometry = "product"
+    own = None
+    cuda = "power(p[0] * q + p[1], p[2])"
 
-    def __new__(cls, degree: int = 3, gamma: float = 1.0, coef0: float = 1.0) -> Polynomial:
-        if isinstance(degree, bool) or int(_number("Polynomial", "degree", degree)) != degree:
-            raise ValueError(f"Polynomial: degree must be a whole number, at least 1; got {degree!r}")
-        gamma = _number("Polynomial", "gamma", gamma)
-        coef0 = _number("Polynomial", "coef0", coef0, positive=False)
-        if coef0 < 0:
-            raise ValueError(f"Polynomial: coef0 must not be negative (the kernel would be indefinite); got {coef0!r}")
-        return super().__new__(cls, int(degree), gamma, coef0)
-
-    @compiled(melt=True)
     def transform(kernel, q):
         power = q * like(q, kernel.gamma) + like(q, kernel.coef0)
         value, left = power, kernel.degree - 1
@@ -149,108 +189,191 @@ class Polynomial(_Algebra, _Polynomial):
             power = power * power
         return value
 
+    def card(self) -> tuple[float, ...]:
+        return self.gamma, self.coef0, self.degree
 
-class _AsItIs(_Algebra):
-    __slots__ = ()
 
-    @compiled(melt=True)
+class _AsItIs(Formula, abstract=True):
+    cuda = "q"
+
     def transform(kernel, q):
         return q
 
 
-class Linear(_AsItIs, NamedTuple("_Linear", [])):
+class Linear(_AsItIs):
     """x.x'"""
 
-    __slots__ = ()
+    name = "linear"
     geometry = "product"
+    own = None
 
 
-class SquaredDistance(_AsItIs, NamedTuple("_SquaredDistance", [])):
+class SquaredDistance(_AsItIs, abstract=True):
     """|x - x'|^2: no kernel, but what many kernels are made of, kept where several of them look at the same points."""
 
-    __slots__ = ()
     geometry = "square"
+    own = 0.0
 
 
-class AbsoluteDistance(_AsItIs, NamedTuple("_AbsoluteDistance", [])):
+class AbsoluteDistance(_AsItIs, abstract=True):
     """|x - x'|_1, likewise."""
 
-    __slots__ = ()
     geometry = "absolute"
+    own = 0.0
 
 
-GEOMETRY = {"square": SquaredDistance(), "absolute": AbsoluteDistance(), "product": Linear()}
+QUANTITY = {"square": SquaredDistance(), "absolute": AbsoluteDistance(), "product": Linear()}  # what learners may share
 
 
-class _Pair(NamedTuple):
-    left: Any
-    right: Any
+class Constant(Formula):
+    """k(x, x') = value for all points: what a number becomes in ``0.5 * RBF()`` and ``RBF() + 1``.
+
+    >>> 0.5 * RBF(2.0) + 1
+    Sum(left=Product(left=Constant(value=0.5), right=RBF(sigma=2.0)), right=Constant(value=1.0))
+    """
+
+    value: float = number(above=0)
+
+    geometry = "constant"
+    own = None
+    cuda = None
+    takes = ANY
+
+    def transform(kernel, q):
+        return like(q, kernel.value)
+
+    def between(self, X: Any, Z: Any, live: int, K: Array, lower: bool = False) -> Array:
+        K[:] = self.value
+        return K
+
+    def diagonal(self, X: Any) -> Array:
+        return np.full(len(X), self.value, X.dtype)
 
 
-class Sum(_Algebra, _Pair):
+# --- sums and products ---------------------------------------------------------------------------------------------------------
+
+
+class Pair(Kernel, abstract=True):
+    """Two kernels, combined: ``join`` is compiled for numbers, and for sixteen of them; ``combine`` is the same for matrices."""
+
+    left: Kernel = field(check=lambda owner, name, given: as_part(owner, name, given))
+    right: Kernel = field(check=lambda owner, name, given: as_part(owner, name, given))
+
+    formulas: ClassVar = {"join": {"melt": True}}
+    asked: ClassVar = {**Kernel.asked, "join": "how two values become one, compiled", "combine": "the same for matrices"}
+    direct = property(lambda self: self.left.direct and self.right.direct)
+    takes = property(lambda self: self.left.takes & self.right.takes)
+    combine: ClassVar[Any]
+
+    def between(self, X: Any, Z: Any, live: int, K: Array, lower: bool = False) -> Array:
+        left = self.left.between(X, Z, live, np.empty_like(K))
+        return self.combine(left, self.right.between(X, Z, live, K), out=K)  # type: ignore[no-any-return]
+
+    def diagonal(self, X: Any) -> Array:
+        return self.combine(self.left.diagonal(X), self.right.diagonal(X))  # type: ignore[no-any-return]
+
+
+class Sum(Pair):
     """k1 + k2"""
-
-    __slots__ = ()
-
-    def __new__(cls, left: Any, right: Any) -> Sum:
-        return super().__new__(cls, as_kernel(left), as_kernel(right))
 
     combine = staticmethod(np.add)
 
+    def join(a, b):
+        return a + b
 
-class Product(_Algebra, _Pair):
+
+class Product(Pair):
     """k1 k2"""
-
-    __slots__ = ()
-
-    def __new__(cls, left: Any, right: Any) -> Product:
-        return super().__new__(cls, as_kernel(left), as_kernel(right))
 
     combine = staticmethod(np.multiply)
 
+    def join(a, b):
+        return a * b
 
-class _Function(NamedTuple):
-    function: Callable[[Any, Any], Any]
+
+# --- a user's own ----------------------------------------------------------------------------------------------------------------
 
 
-class Matrix(_Algebra, _Function):
+def _callable(owner: str, name: str, given: Any) -> Any:
+    if not callable(given):
+        raise TypeError(f"{owner}: {name} must be a function; got {given!r}")
+    return given
+
+
+class Matrix(Kernel):
     """A user's callable (X, Z) -> matrix, taken as it is; X and Z are arrays, or lists of objects."""
 
-    __slots__ = ()
+    function: Callable[[Any, Any], Any] = field(check=_callable)
+
+    direct = False
+    takes = ANY
+
+    def between(self, X: Any, Z: Any, live: int, K: Array, lower: bool = False) -> Array:
+        K[:, live:] = 0.0
+        if live:
+            K[:, :live] = _asked(self, X.plain(), Z.take(slice(live)).plain(), (len(X), live))
+        return K
+
+    def diagonal(self, X: Any) -> Array:
+        each = (X.take(slice(i, i + 1)).plain() for i in range(len(X)))
+        return np.array([_asked(self, x, x, (1, 1))[0, 0] for x in each], X.dtype)
 
 
-class Pairwise(_Algebra, _Function):
+def _asked(kernel: Matrix, X: Any, Z: Any, shape: tuple[int, int]) -> Array:
+    try:
+        K = np.asarray(kernel.function(X, Z), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the kernel callable must return a matrix of numbers; it failed with: {error}") from error
+    if K.shape != shape:
+        raise ValueError(
+            f"the kernel callable returned shape {K.shape} for {shape[0]} and {shape[1]} points; it must return {shape}"
+        )
+    if not np.isfinite(K).all():
+        raise ValueError("the kernel callable returned NaN or infinity; kernel values must be finite")
+    return K
+
+
+class Pairwise(Kernel):
     """A user's k(x, z) on two rows, compiled; see :func:`kernel`."""
 
-    __slots__ = ()
+    function: Callable[[Any, Any], float] = field(check=_callable)
+
+    direct = False
+    takes = frozenset(("dense",))
+
+    def between(self, X: Any, Z: Any, live: int, K: Array, lower: bool = False) -> Array:
+        K[:, live:] = 0.0
+        out = np.empty((len(X), live), K.dtype)
+        loops(self.function)[0](X.dense, Z.dense[:live], out)
+        K[:, :live] = out
+        return K
+
+    def diagonal(self, X: Any) -> Array:
+        out = np.empty(len(X), X.dtype)
+        loops(self.function)[1](X.dense, out)
+        return out
 
 
-class _Compiled(NamedTuple):
-    """The compiled loops of a Pairwise kernel, made once per function."""
-
-    matrix: Any
-    diagonal: Any
+_loops: dict[Any, tuple[Any, Any]] = {}  # compiling is dear; the function itself is the key
 
 
-_loops: dict[Any, _Compiled] = {}  # compiling is dear; the function itself is the key
-
-
-def loops(function: Callable[[Any, Any], float]) -> _Compiled:
+def loops(function: Callable[[Any, Any], float]) -> tuple[Any, Any]:
+    """Compiled from a function of two rows, once: its matrix (X, Z, out) and its diagonal (X, out)."""
     if function not in _loops:
-        single = numba.njit(function, error_model="numpy")
+        single = compiled(function, cache=False)
 
-        @numba.njit(error_model="numpy")
+        @compiled(cache=False)
         def matrix(X, Z, out):
             for i in range(len(X)):
                 for j in range(len(Z)):
                     out[i, j] = single(X[i], Z[j])
 
-        @numba.njit(error_model="numpy")
+        @compiled(cache=False)
         def diagonal(X, out):
             for i in range(len(X)):
                 out[i] = single(X[i], X[i])
 
-        _loops[function] = _Compiled(matrix, diagonal)
+        _loops[function] = matrix, diagonal
     return _loops[function]
 
 
@@ -268,7 +391,7 @@ def kernel(function: Callable[[Any, Any], float]) -> Pairwise:
 
 def as_kernel(given: Any) -> Any:
     """A kernel of ours as it is, any other callable as a matrix kernel."""
-    if isinstance(given, _Algebra):
+    if isinstance(given, Kernel):
         return given
     if callable(given) and not isinstance(given, type):
         return Matrix(given)
@@ -277,8 +400,8 @@ def as_kernel(given: Any) -> Any:
     )
 
 
-def is_direct(k: Any) -> bool:
-    """Whether the hot loop can fill the kernel's rows itself."""
-    if isinstance(k, Sum | Product):
-        return is_direct(k.left) and is_direct(k.right)
-    return isinstance(k, RBF | Polynomial | Linear | Laplacian | Matern)
+def as_part(owner: str, name: str, given: Any) -> Any:
+    """Half of a sum or a product: a kernel, or a positive number, which stands for the constant kernel."""
+    if isinstance(given, int | float | np.number) and not isinstance(given, bool):
+        return Constant(float(given))
+    return as_kernel(given)

@@ -13,21 +13,56 @@ where one score has k alone (kappa: the label kernel, extra: an offset's share):
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from onkel.core.machine.compiled import Value, compiled
+from onkel.core.machine.compiled import compiled
 from onkel.core.maths.labels import Labels
-from onkel.core.maths.losses import threshold
+from onkel.core.maths.losses import Hinge, Logistic, Loss, OneScore, Threshold
 from onkel.core.maths.prox import clip, simplex_qp, softmax, softmax_prox, solve
+from onkel.core.maths.value import DEFINED, field, number
 
 
-def _as_labels(loss: str, labels: Any) -> Labels:
-    if isinstance(labels, Labels):
-        return labels
-    raise TypeError(f"{loss}: labels must be onkel.Labels, for example Labels.flat(10); got {labels!r}")
+def _labels(owner: str, name: str, given: Any) -> Labels:
+    if isinstance(given, Labels):
+        return given
+    raise TypeError(f"{owner}: {name} must be onkel.Labels, for example Labels.flat(10); got {given!r}")
+
+
+class Labelled(Loss, abstract=True):
+    """Losses over labels.  ``like`` is the loss of one score that they are for more than two classes, or None."""
+
+    labels: Labels = field(check=_labels)
+
+    formulas: ClassVar = {name: {} for name in ("consider", "value", "slope", "curve", "mistake", "prox", "tangent")}
+    asked: ClassVar = {
+        **Loss.asked,
+        **dict.fromkeys(formulas, "a function, as onkel/core/maths/labelled.py lists it"),
+        "like": "the loss of one score that it extends, or None",
+    }
+    targets = "codes"
+    labelled = True
+    like: ClassVar[type[OneScore] | None]
+
+    @classmethod
+    def over(cls, labels: Labels, one: Any = None) -> Any:
+        """The loss over these labels, with the parameters of ``one``, a value of the class ``like``."""
+        return cls(labels, *(one or ()))  # type: ignore[call-arg]
+
+
+def over_labels(loss: Any, labels: Labels) -> Any:
+    """What a classifier means by a loss: the name of one over labels, such a class, or a loss of one score that one is like.
+
+    None where it means nothing.
+
+    >>> over_labels("hinge", Labels.flat(3)) == over_labels(Hinge(1.0), Labels.flat(3)) == Structured(Labels.flat(3), 1.0)
+    True
+    """
+    for cls in DEFINED.values():
+        if issubclass(cls, Labelled) and (cls is loss or (cls.name == loss if isinstance(loss, str) else cls.like is type(loss))):
+            return cls.over(labels, loss if isinstance(loss, OneScore) else None)
+    return None
 
 
 @compiled(melt=True)
@@ -73,24 +108,20 @@ def _exact_prox(labels, z, y, theta, cap, k, extra, a):
     a[y] = total
 
 
-class _Structured(NamedTuple):
-    labels: Labels
-    rho: float
-
-
-class Structured(Value, _Structured):
+class Structured(Labelled):
     """max(0, max over z != y of [rho Delta(y, z) + f(z)] - f(y)); with flat labels the multiclass hinge.  [V] (25), [C] (19)
 
     The rival y* is taken at the scores before the step, lowest index on ties.  The implicit step of [C] moves y and y* alone;
     with ``exact`` it is the prox over all labels.
     """
 
-    __slots__ = ()
-    targets = "codes"
-    theta = _Structured.rho
+    rho: float = number(1.0, low=0)
 
-    def __new__(cls, labels: Labels, rho: float = 1.0) -> Structured:
-        return super().__new__(cls, _as_labels("Structured", labels), threshold("Structured", "rho", rho, positive=False))
+    name = "hinge"
+    like = Hinge
+    theta = Threshold("rho")
+    stores_all = False
+    cuda: ClassVar = {"rivals": "STRUCTURED", "prox": "of two labels"}
 
     @compiled(melt=True)
     def consider(loss, scores, y, theta):
@@ -161,19 +192,14 @@ class Structured(Value, _Structured):
                 da[y] += x[i]
 
 
-class _Softmax(NamedTuple):
-    labels: Labels
-
-
-class Softmax(Value, _Softmax):
+class Softmax(Labelled):
     """log sum_z exp f(z) - f(y): multinomial logistic loss; its Hessian diag(p) - p p' is not diagonal.  [V] (43), (44)"""
 
-    __slots__ = ()
-    targets = "codes"
-    theta = math.nan
-
-    def __new__(cls, labels: Labels) -> Softmax:
-        return super().__new__(cls, _as_labels("Softmax", labels))
+    name = "logistic"
+    like = Logistic
+    theta = Threshold(None)
+    stores_all = True
+    cuda: ClassVar = {"rivals": "SOFTMAX"}
 
     @compiled
     def consider(loss, scores, y, theta):

@@ -9,30 +9,70 @@ A loss of one score f has, compiled, with theta its margin or tube (which the nu
     tangent(...)                       how that a moves when z and cap move by dz and dcap (meta-descent on implicit steps)
     mistake, violated                  what counts as an online mistake, and as a violation for the nu-trick
 
-``structured.py`` has the same on vectors of scores, ``user_loss.py`` makes a loss of two functions of the user's.
-A kink is resolved in one way everywhere: see each class.
+``labelled.py`` has the same on vectors of scores, ``user_loss.py`` makes a loss of two functions of the user's.
+Each class states which subgradient it takes at its kink.  ``cuda`` says the same in C, with ``gain`` = 1 / k, or 0 for a k that is
+not positive; ``slope`` there is that of an explicit step, with the steep side taken.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
-from onkel.core.machine.compiled import Value, compiled
+from onkel.core.machine.compiled import compiled
 from onkel.core.maths.prox import clip, logistic_root, sigmoid
+from onkel.core.maths.value import Value, number
+
+TARGETS = {"signs": "+1 and -1", "reals": "real numbers", "codes": "class codes", "none": "nothing"}
 
 
-def threshold(loss: str, name: str, value: Any, positive: bool) -> float:
-    """A margin or a tube, checked."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number) or number < 0.0 or (positive and number == 0.0):
-        raise ValueError(f"{loss}: {name} must be a finite number {'above' if positive else 'of at least'} 0; got {value!r}")
-    return number
+class Threshold:
+    """The field that is a loss's theta: a ``margin``, which violations shrink under the nu-trick, or a ``tube``, which they widen.
+
+    On a value it reads as the number; a loss without one says ``theta = Threshold(None)`` and reads NaN.
+    """
+
+    def __init__(self, field: str | None, tube: bool = False, lowest: float = 0.0):
+        self.field, self.tube, self.lowest = field, tube, lowest
+
+    def __get__(self, loss: Any, cls: Any = None) -> Any:
+        if loss is None:
+            return self
+        return math.nan if self.field is None else getattr(loss, self.field)
+
+    @property
+    def margin(self) -> bool:
+        return self.field is not None and not self.tube
+
+
+class Loss(Value, abstract=True):
+    """What every loss says, of one score or over labels."""
+
+    asked: ClassVar = {
+        "targets": f"what it learns from: {', '.join(map(repr, TARGETS))}",
+        "theta": "its margin or tube: Threshold(field, tube, lowest), or Threshold(None)",
+        "stores_all": "whether every example moves the scores, so that all of them are stored",
+        "cuda": "its formulas in C, or None where the card is not to know it",
+    }
+    targets: ClassVar[str]
+    theta: ClassVar[Any]
+    stores_all: ClassVar[bool]
+    cuda: ClassVar[Mapping[str, str] | None]
+    labelled: ClassVar[bool] = False
+    name: ClassVar[str | None] = None  # what estimators and the command line call it
+    doubtful: ClassVar[bool] = False  # whether it might not be convex, so that the loop has a look
+
+    @classmethod
+    def complete(cls) -> None:
+        super().complete()
+        if cls.targets not in TARGETS:
+            raise TypeError(f"{cls.__name__}: targets must be one of {', '.join(map(repr, TARGETS))}; got {cls.targets!r}")
+        theta: Any = cls.theta
+        if not isinstance(theta, Threshold) or (theta.field is not None and theta.field not in cls._fields):
+            raise TypeError(f"{cls.__name__}: theta must be a Threshold of one of its fields {cls._fields}; got {theta!r}")
 
 
 @compiled
@@ -41,25 +81,22 @@ def smooth_tangent(slope, curvature, cap, k, dz, dcap):
     return -(dcap * slope + cap * curvature * dz) / (1.0 + cap * curvature * k)
 
 
-class OneScore(Value):
-    """What losses of one score share where they say nothing else: straight pieces, nothing to mistake, nothing to violate."""
+class OneScore(Loss, abstract=True):
+    """Losses of one score."""
 
-    __slots__ = ()
-    theta = math.nan
+    formulas: ClassVar = {name: {} for name in ("value", "slope", "curvature", "violated", "mistake", "prox", "tangent")}
+    asked: ClassVar = {
+        **Loss.asked,
+        **dict.fromkeys(formulas, "a function, as onkel/core/maths/losses.py lists it"),
+    }
 
-    @compiled
+
+class Straight(OneScore, abstract=True):
+    """Losses of straight pieces with one kink, whose prox is clipped between 0 and the cap."""
+
     def curvature(loss, f, y, theta):
         return 0.0
 
-    @compiled
-    def violated(loss, f, y, theta, tie):
-        return False
-
-    @compiled
-    def mistake(loss, f, y, theta):
-        return False
-
-    @compiled
     def tangent(loss, z, y, theta, cap, k, a, dz, dcap):
         """Of a = clip(-(z - kink)/k, -cap, cap): at the cap it moves with the cap, between it holds the score at the kink."""
         if a == 0.0:
@@ -69,207 +106,217 @@ class OneScore(Value):
         return -dz / k
 
 
-class Tube(OneScore):
+class Unlimited(OneScore, abstract=True):
+    """Losses without margin or tube: there is nothing to violate."""
+
+    theta = Threshold(None)
+
+    def violated(loss, f, y, theta, tie):
+        return False
+
+
+class Tube(OneScore, abstract=True):
     """Regression with a tube of width theta around the targets; what lies outside counts."""
 
-    __slots__ = ()
     targets = "reals"
 
-    @compiled
     def violated(loss, f, y, theta, tie):
         return abs(y - f) > theta
 
-    @compiled
     def mistake(loss, f, y, theta):
         return abs(y - f) > theta
 
 
-class _Margin(NamedTuple):
-    rho: float
-
-
-class Hinge(OneScore, _Margin):
+class Hinge(Straight):
     """max(0, rho - y f), y = +1 or -1.  rho = 0 makes the perceptron of an explicit step.
 
     At y f = rho an explicit step updates ([K] (14)), an adaptive one does not ([V] (15)).
     """
 
-    __slots__ = ()
+    rho: float = number(1.0, low=0)
+
     targets = "signs"
-    theta = _Margin.rho
+    theta = Threshold("rho")
+    stores_all = False
+    cuda: ClassVar = {
+        "value": "fmax(0.0, theta - y * f)",
+        "slope": "y * f <= theta ? -y : 0.0",
+        "violated": "y * f <= theta",
+        "mistake": "y * f <= 0.0",
+        "prox": "y * clip((theta - y * z) * gain, 0.0, cap)",
+    }
 
-    def __new__(cls, rho: float = 1.0) -> Hinge:
-        return super().__new__(cls, threshold("Hinge", "rho", rho, positive=False))
-
-    @compiled
     def value(loss, f, y, theta):
         return max(0.0, theta - y * f)
 
-    @compiled
     def slope(loss, f, y, theta, tie):
         return -y if y * f < theta or (tie and y * f == theta) else 0.0
 
-    @compiled
     def violated(loss, f, y, theta, tie):
         return y * f < theta or (tie and y * f == theta)
 
-    @compiled
     def mistake(loss, f, y, theta):
         return y * f <= 0.0
 
-    @compiled
     def prox(loss, z, y, theta, cap, k):
         return y * clip((theta - y * z) / k, 0.0, cap) if k > 0.0 else 0.0
 
 
-class Novelty(OneScore, _Margin):
+class Novelty(Straight):
     """max(0, rho - f): points of low score are novel.  Only f < rho updates.  A "mistake" of the trace is an alert, f < rho."""
 
-    __slots__ = ()
+    rho: float = number(1.0, low=0)
+
+    name = "novelty"
     targets = "none"
-    theta = _Margin.rho
+    theta = Threshold("rho")
+    stores_all = False
+    cuda: ClassVar = {
+        "value": "fmax(0.0, theta - f)",
+        "slope": "f < theta ? -1.0 : 0.0",
+        "violated": "f < theta",
+        "mistake": "f < theta",
+        "prox": "clip((theta - z) * gain, 0.0, cap)",
+    }
 
-    def __new__(cls, rho: float = 1.0) -> Novelty:
-        return super().__new__(cls, threshold("Novelty", "rho", rho, positive=False))
-
-    @compiled
     def value(loss, f, y, theta):
         return max(0.0, theta - f)
 
-    @compiled
     def slope(loss, f, y, theta, tie):
         return -1.0 if f < theta else 0.0
 
-    @compiled
     def violated(loss, f, y, theta, tie):
         return f < theta
 
-    @compiled
     def mistake(loss, f, y, theta):
         return f < theta
 
-    @compiled
     def prox(loss, z, y, theta, cap, k):
         return clip((theta - z) / k, 0.0, cap) if k > 0.0 else 0.0
 
 
-class Square(OneScore, NamedTuple("_Square", [])):
+class Square(Unlimited):
     """1/2 (y - f)^2"""
 
-    __slots__ = ()
+    name = "squared"
     targets = "reals"
+    stores_all = True
+    cuda: ClassVar = {
+        "value": "0.5 * (y - f) * (y - f)",
+        "slope": "f - y",
+        "violated": "false",
+        "mistake": "false",
+        "prox": "cap * (y - z) / (1.0 + cap * k)",
+    }
 
-    @compiled
     def value(loss, f, y, theta):
         return 0.5 * (y - f) * (y - f)
 
-    @compiled
     def slope(loss, f, y, theta, tie):
         return f - y
 
-    @compiled
     def curvature(loss, f, y, theta):
         return 1.0
 
-    @compiled
+    def mistake(loss, f, y, theta):
+        return False
+
     def prox(loss, z, y, theta, cap, k):
         return cap * (y - z) / (1.0 + cap * k)
 
-    @compiled
     def tangent(loss, z, y, theta, cap, k, a, dz, dcap):
         return smooth_tangent(z + k * a - y, 1.0, cap, k, dz, dcap)
 
 
-class Logistic(OneScore, NamedTuple("_Logistic", [])):
+class Logistic(Unlimited):
     """log(1 + exp(-y f)), y = +1 or -1"""
 
-    __slots__ = ()
     targets = "signs"
+    stores_all = True
+    cuda: ClassVar = {
+        "value": "fmax(0.0, -(y * f)) + log1p(exp(-fabs(y * f)))",
+        "slope": "-y * sigmoid(-y * f)",
+        "violated": "false",
+        "mistake": "y * f <= 0.0",
+        "prox": "y * logistic_root(y * z, k, cap)",
+    }
 
-    @compiled
     def value(loss, f, y, theta):
         margin = y * f
         return max(0.0, -margin) + math.log1p(math.exp(-abs(margin)))
 
-    @compiled
     def slope(loss, f, y, theta, tie):
         return -y * sigmoid(-y * f)
 
-    @compiled
     def curvature(loss, f, y, theta):
         return sigmoid(f) * sigmoid(-f)
 
-    @compiled
     def mistake(loss, f, y, theta):
         return y * f <= 0.0
 
-    @compiled
     def prox(loss, z, y, theta, cap, k):
         return y * logistic_root(y * z, k, cap)
 
-    @compiled
     def tangent(loss, z, y, theta, cap, k, a, dz, dcap):
         u = z + k * a
         return smooth_tangent(-y * sigmoid(-y * u), sigmoid(u) * sigmoid(-u), cap, k, dz, dcap)
 
 
-class _Width(NamedTuple):
-    epsilon: float
-
-
-class EpsilonInsensitive(Tube, _Width):
+class EpsilonInsensitive(Tube, Straight):
     """max(0, |y - f| - epsilon).  Only |y - f| > epsilon updates.  A "mistake" of the trace is a point outside the tube."""
 
-    __slots__ = ()
-    theta = _Width.epsilon
+    epsilon: float = number(0.1, low=0)
 
-    def __new__(cls, epsilon: float = 0.1) -> EpsilonInsensitive:
-        return super().__new__(cls, threshold("EpsilonInsensitive", "epsilon", epsilon, positive=False))
+    name = "epsilon_insensitive"
+    theta = Threshold("epsilon", tube=True)
+    stores_all = False
+    cuda: ClassVar = {
+        "value": "fmax(0.0, fabs(y - f) - theta)",
+        "slope": "fabs(y - f) > theta ? -sign(y - f) : 0.0",
+        "violated": "fabs(y - f) > theta",
+        "mistake": "fabs(y - f) > theta",
+        "prox": "sign(y - z) * clip((fabs(y - z) - theta) * gain, 0.0, cap)",
+    }
 
-    @compiled
     def value(loss, f, y, theta):
         return max(0.0, abs(y - f) - theta)
 
-    @compiled
     def slope(loss, f, y, theta, tie):
         return -np.sign(y - f) if abs(y - f) > theta else 0.0
 
-    @compiled
     def prox(loss, z, y, theta, cap, k):
         return np.sign(y - z) * clip((abs(y - z) - theta) / k, 0.0, cap) if k > 0.0 else 0.0
 
 
-class _Scale(NamedTuple):
-    sigma: float
-
-
-class Huber(Tube, _Scale):
+class Huber(Tube):
     """With d = y - f:  |d| - sigma/2 if |d| >= sigma, else d^2 / (2 sigma).  A "mistake" of the trace is |d| > sigma."""
 
-    __slots__ = ()
-    theta = _Scale.sigma
+    sigma: float = number(1.0, above=0)
 
-    def __new__(cls, sigma: float = 1.0) -> Huber:
-        return super().__new__(cls, threshold("Huber", "sigma", sigma, positive=True))
+    name = "huber"
+    theta = Threshold("sigma", tube=True, lowest=1e-12)  # the loss divides by it
+    stores_all = True
+    cuda: ClassVar = {
+        "value": "fabs(y - f) >= theta ? fabs(y - f) - 0.5 * theta : 0.5 * (y - f) * (y - f) / theta",
+        "slope": "clip((f - y) / theta, -1.0, 1.0)",
+        "violated": "fabs(y - f) > theta",
+        "mistake": "fabs(y - f) > theta",
+        "prox": "clip(cap * (y - z) / (theta + cap * k), -cap, cap)",
+    }
 
-    @compiled
     def value(loss, f, y, theta):
         d = abs(y - f)
         return d - 0.5 * theta if d >= theta else 0.5 * d * d / theta
 
-    @compiled
     def slope(loss, f, y, theta, tie):
         return clip((f - y) / theta, -1.0, 1.0)
 
-    @compiled
     def curvature(loss, f, y, theta):
         return 1.0 / theta if abs(y - f) < theta else 0.0
 
-    @compiled
     def prox(loss, z, y, theta, cap, k):
         return clip(cap * (y - z) / (theta + cap * k), -cap, cap)
 
-    @compiled
     def tangent(loss, z, y, theta, cap, k, a, dz, dcap):
         if abs(a) >= cap:
             return np.sign(a) * dcap

@@ -6,6 +6,8 @@ a of an implicit step solves  a = -U loss'(z + k a).  For several labels the sam
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from onkel.core.machine.compiled import compiled
@@ -38,6 +40,40 @@ def logistic_root(margin, k, cap):
             return following
         s = following
     return s
+
+
+@compiled(cache=False)
+def increasing_root(slope, z, y, cap, k):
+    """The root of the increasing a + cap slope(z + k a, y), between 0 and the explicit step: secants, bisection as a guard."""
+    near, far = 0.0, -cap * float(slope(z, y))
+    if far == 0.0 or k == 0.0 or not math.isfinite(far):
+        return far
+    g_near = -far
+    g_far = far + cap * float(slope(z + k * far, y))
+    if g_near * g_far >= 0.0:  # convexity puts the root between; equality only where the slope is flat
+        return far
+    side = 0
+    for i in range(200):
+        a = far - g_far * (far - near) / (g_far - g_near)
+        middle = 0.5 * (near + far)
+        if i % 3 == 2 or not min(near, far) < a < max(near, far):
+            a = middle
+        if abs(far - near) <= 4e-16 * abs(middle) or a == near or a == far:
+            return a
+        g = a + cap * float(slope(z + k * a, y))
+        if g == 0.0:
+            return a
+        if g * g_far > 0.0:
+            far, g_far = a, g
+            if side == 1:
+                g_near *= 0.5
+            side = 1
+        else:
+            near, g_near = a, g
+            if side == -1:
+                g_far *= 0.5
+            side = -1
+    return a
 
 
 @compiled

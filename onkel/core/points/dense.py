@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from onkel.core.machine.compiled import VECTOR, compiled, overload
 from onkel.core.machine.lanes import load, store
-from onkel.core.maths.kernels import Pairwise, loops
 from onkel.core.points.products import fits, products
 
 Array = NDArray[Any]
@@ -119,8 +118,19 @@ def put_rows(data, lengths, slots, fresh, fresh_lengths, rows):
             data[s, c] = fresh[r, c]
 
 
+def diagonal(kernel: Any, norms: Array) -> Array:
+    """k(x, x) of points of these squared lengths, for a kernel that is a formula."""
+    if kernel.own is not None:
+        return np.full(len(norms), kernel.own, norms.dtype)
+    out = norms.copy() if kernel.geometry == "product" else np.zeros_like(norms)
+    finish_rows(kernel, out[:, None], False)
+    return out
+
+
 class Rows:
     """Points as rows of one array, with their squared lengths."""
+
+    kind = "dense"
 
     def __init__(self, data: Array, lengths: Array | None = None):
         self.data = data
@@ -163,13 +173,14 @@ class Rows:
     def plain(self) -> Array:
         return self.data
 
+    @property
+    def dense(self) -> Array:
+        return self.data
+
     def kernel(self, k: Any, Z: Rows, K: Array, lower: bool = False) -> Array:
         """k between these rows and the first of Z, into K; ``lower``: only what is below the diagonal counts."""
         n = K.shape[1]
         X, data = self.data, Z.data[:n]
-        if isinstance(k, Pairwise):
-            loops(k.function).matrix(X, data, K)
-            return K
         if k.geometry == "absolute":
             absolutes(X, data, K)
         elif fits(X, n):
@@ -183,10 +194,4 @@ class Rows:
         return K
 
     def diagonal(self, k: Any) -> Array:
-        out = np.ones(len(self), self.dtype)
-        if isinstance(k, Pairwise):
-            loops(k.function).diagonal(self.data, out)
-        elif k.geometry == "product":
-            out[:] = self.norms
-            finish_rows(k, out[:, None], False)
-        return out
+        return diagonal(k, self.norms)

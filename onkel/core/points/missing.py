@@ -5,12 +5,13 @@ A row with gaps travels as one row of finite numbers, twice as long: after each 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from onkel.core.maths.kernels import RBF, Laplacian, Linear, Matern, Polynomial
-from onkel.core.points.dense import Array
+from onkel.core.maths.kernels import Formula
+from onkel.core.maths.value import Value, field
+from onkel.core.points.dense import Array, finish_rows
 
 
 def with_mask(X: Array) -> Array:
@@ -23,7 +24,13 @@ def with_mask(X: Array) -> Array:
     return np.stack([np.where(seen, X, 0), seen], axis=2).reshape(len(X), -1).astype(X.dtype, copy=False)
 
 
-class Observed(NamedTuple):
+def _formula(owner: str, name: str, given: Any) -> Formula:
+    if isinstance(given, Formula) and given.geometry in _QUANTITY:
+        return given
+    raise TypeError(f"{owner}: {name} must be a kernel that is a formula of one quantity, such as onkel.RBF(1.0); got {given!r}")
+
+
+class Observed(Value):
     """k(X, Z) over the coordinates that both points have: product, squared or absolute distance times d / (how many).
 
     Points without a common coordinate have k = 0.  With gaps the matrix need not be positive definite; the updates only ask for
@@ -34,29 +41,26 @@ class Observed(NamedTuple):
     True
     """
 
-    kernel: Any
+    kernel: Any = field(check=_formula)
 
     def __call__(self, X: Array, Z: Array) -> Array:
         d = X.shape[1] // 2
         (x, seen_x), (z, seen_z) = ((A[:, ::2].astype(np.float64), A[:, 1::2].astype(np.float64)) for A in (X, Z))
         common = seen_x @ seen_z.T
         scale = d / np.maximum(common, 1.0)
-        k = self.kernel
-        if isinstance(k, Linear | Polynomial):
-            product = scale * (x @ z.T)
-            K = product if isinstance(k, Linear) else (k.gamma * product + k.coef0) ** k.degree
-        elif isinstance(k, Laplacian):
-            both = seen_x[:, None, :] * seen_z[None, :, :]
-            K = np.exp(-scale * (np.abs(x[:, None, :] - z[None, :, :]) * both).sum(axis=2) / k.sigma)
-        else:
-            squares = scale * np.maximum((x * x) @ seen_z.T + seen_x @ (z * z).T - 2.0 * (x @ z.T), 0.0)
-            K = _of_squares(k, squares)
+        both = seen_x, seen_z
+        K = np.ascontiguousarray(scale * _QUANTITY[self.kernel.geometry](x, z, *both))
+        finish_rows(self.kernel, K, False)
         return np.where(common > 0, K, 0.0)
 
 
-def _of_squares(k: RBF | Matern, squares: Array) -> Array:
-    if isinstance(k, RBF):
-        return np.asarray(np.exp(-squares / (2.0 * k.sigma**2)))
-    u = np.sqrt(2.0 * k.nu * squares) / k.sigma
-    polynomial = 1.0 + (u if k.nu > 1 else 0.0) + (u * u / 3.0 if k.nu > 2 else 0.0)
-    return np.asarray(polynomial * np.exp(-u))
+def _square(x: Array, z: Array, seen_x: Array, seen_z: Array) -> Array:
+    return np.asarray(np.maximum((x * x) @ seen_z.T + seen_x @ (z * z).T - 2.0 * (x @ z.T), 0.0))
+
+
+def _absolute(x: Array, z: Array, seen_x: Array, seen_z: Array) -> Array:
+    both = seen_x[:, None, :] * seen_z[None, :, :]
+    return np.asarray((np.abs(x[:, None, :] - z[None, :, :]) * both).sum(axis=2))
+
+
+_QUANTITY = {"product": lambda x, z, *_: x @ z.T, "square": _square, "absolute": _absolute}

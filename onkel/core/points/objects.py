@@ -12,6 +12,7 @@ from onkel.core.points.dense import Array
 class Objects:
     """Points of any kind: strings, graphs, whatever the user's kernel understands."""
 
+    kind = "objects"
     dtype = np.dtype(np.float64)
     width = -1
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from onkel.core.maths.kernels import Matrix
 from onkel.core.points.dense import Array, Rows
 from onkel.core.points.objects import Objects
 from onkel.core.points.sparse import Sparse
@@ -27,7 +26,7 @@ def read(X: Any, kernel: Any, dtype: Any = None) -> Store:
     else:
         array = _as_numbers(X)
         if array is None:
-            if not isinstance(kernel, Matrix):
+            if "objects" not in kernel.takes:
                 raise ValueError(
                     "X must be numbers in rows, shape (n, d); to learn from other objects give a kernel that understands them: "
                     "a callable (X, Z) -> matrix"

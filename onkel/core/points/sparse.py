@@ -11,8 +11,7 @@ import numpy as np
 from numba.core import types
 
 from onkel.core.machine.compiled import compiled, overload
-from onkel.core.maths.kernels import Pairwise
-from onkel.core.points.dense import Array, distance, finish_rows, finish_squares
+from onkel.core.points.dense import Array, diagonal, distance, finish_rows, finish_squares
 
 LAST = np.iinfo(np.int32).max  # no feature comes after it
 
@@ -108,6 +107,8 @@ def _distance(X, i, Z, j):
 class Sparse:
     """Points as CSR rows in one heap; a replaced row is appended, the heap is packed anew when it is full of holes."""
 
+    kind = "sparse"
+
     def __init__(self, begin: Array, length: Array, indices: Array, data: Array, width: int):
         self.begin, self.length, self.indices, self.data, self.width = begin, length, indices, data, width
         self.top = len(indices)
@@ -178,6 +179,10 @@ class Sparse:
     def copy(self) -> Sparse:
         return self.take(slice(None))
 
+    @property
+    def dense(self) -> Array:
+        raise TypeError("onkel.kernel compiles a function of two dense rows; for sparse data give a callable (X, Z) -> matrix")
+
     def plain(self) -> Any:
         from scipy.sparse import csr_matrix
 
@@ -187,8 +192,6 @@ class Sparse:
 
     def kernel(self, k: Any, Z: Sparse, K: Array, lower: bool = False) -> Array:
         n = K.shape[1]
-        if isinstance(k, Pairwise):
-            raise TypeError("onkel.kernel compiles a function of two dense rows; for sparse data give a callable (X, Z) -> matrix")
         X = self.take(slice(None)) if self.top != len(self.indices) else self
         indptr = np.append(X.begin, X.top)
         starts = np.empty(X.width + 1, np.int64)
@@ -216,8 +219,4 @@ class Sparse:
         return K
 
     def diagonal(self, k: Any) -> Array:
-        out = np.ones(len(self), self.dtype)
-        if k.geometry == "product":
-            out[:] = self.norms
-            finish_rows(k, out[:, None], False)
-        return out
+        return diagonal(k, self.norms)
