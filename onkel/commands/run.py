@@ -18,6 +18,10 @@ from onkel import plots
 from onkel.commands import tables
 from onkel.commands.scorecard import ESTIMATORS, MODELS, Run, guess_task, start
 from onkel.commands.tables import BLOCK, BadTable, Block, Marked, Reader, Row, Table
+from onkel.core.maths.budget import Rule
+from onkel.core.maths.kernels import Kernel
+from onkel.core.maths.labelled import Loss
+from onkel.core.maths.value import names as names_of
 from onkel.persist import BadFile, load, save
 from onkel.saved import atomic
 from onkel.terminal.arguments import encoding, gamma, names, natural, one_character, positive, whole
@@ -69,16 +73,14 @@ def add_parser(subparsers: Any) -> None:
     data.add_argument("--no-scale", action="store_true", help="leave columns as they are (default: running mean 0, spread 1)")
     model = parser.add_argument_group("the model")
     model.add_argument("--model", choices=MODELS, help="default silk; for novelty norma. ilk keeps every point")
-    model.add_argument("--kernel", choices=("rbf", "laplacian", "matern", "poly", "linear"), help="default rbf")
+    model.add_argument("--kernel", choices=names_of(Kernel), help="default rbf")
     model.add_argument("--gamma", metavar="G", type=gamma, help="width of the kernel: scale (default), auto or a number")
-    model.add_argument("--loss", choices=("hinge", "logistic", "squared", "epsilon_insensitive", "huber", "novelty"))
+    model.add_argument("--loss", choices=names_of(Loss))
     model.add_argument("--eta", metavar="X", type=positive, help="step size")
     model.add_argument("--lam", metavar="X", type=positive, help="how fast the model forgets")
     model.add_argument("--C", metavar="X", type=positive, help="weight of the loss")
     model.add_argument("--budget", metavar="N", type=whole, help="points to keep (default 512)")
-    model.add_argument(
-        "--forget", choices=("oldest", "smallest", "merge", "project"), help="which point goes when the budget is full"
-    )
+    model.add_argument("--forget", choices=names_of(Rule), help="which point goes when the budget is full")
     model.add_argument("--nu", metavar="X", type=positive, help="share of rows that violate the margin, or alert (norma, svmd)")
     out = parser.add_argument_group("results")
     out.add_argument("--out", metavar="PREFIX", type=Path, help="default: the stream's name, in this folder")

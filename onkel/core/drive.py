@@ -135,8 +135,8 @@ def score_block(learner: Learner, state: State, block: Store, threads: int = 1) 
 
 def gram_layers(learner: Learner) -> int:
     """How many matrices over the stored points the budget keeps: none, their kernel values, or those and their inverse."""
-    if learner.budget.drop in ("merge", "project"):
-        return 2 if learner.budget.drop == "project" else 1
+    if learner.budget.rule.matrices:
+        return learner.budget.rule.matrices
     return int(learner.step.repairs and learner.budget != NO_LIMIT)
 
 

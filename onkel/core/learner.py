@@ -15,7 +15,7 @@ from onkel.core.drive import Trace, advance, score_block
 from onkel.core.loop import layout as at
 from onkel.core.loop import one_row
 from onkel.core.machine.compiled import bound
-from onkel.core.maths.budget import DROPS, NO_LIMIT, Budget
+from onkel.core.maths.budget import NO_LIMIT, Budget
 from onkel.core.maths.kernels import as_kernel
 from onkel.core.maths.losses import Loss
 from onkel.core.maths.steps import Step
@@ -83,7 +83,7 @@ class Learner:
         settings = np.zeros(at.RULES)
         settings[at.NU] = math.nan if self.nu is None else self.nu
         settings[at.OFFSET] = self.offset
-        settings[at.DROP] = DROPS.index(self.budget.drop)
+        settings[at.DROP] = getattr(at, self.budget.rule.kind)
         settings[at.BUDGET] = math.inf if self.budget.size is None else self.budget.size
         settings[at.ETA_MAX] = math.inf
         settings[at.DECAY] = settings[at.REPAIR] = 1.0

@@ -146,7 +146,7 @@ class Shared(Workspace):
 def _stores_all(learner: Learner, block: Store, state: State) -> bool:
     """Whether every example takes a place and the oldest leaves it, so that the points do not depend on the scores, and kernel
     values come from matrices."""
-    always = learner.budget.drop == "oldest" and learner.loss.stores_all
+    always = learner.budget.rule.in_turn and learner.loss.stores_all
     return always and isinstance(block, Rows) and not in_loop(learner, state, block)
 
 

@@ -11,17 +11,18 @@ import numpy as np
 
 from onkel.core.learner import Learner
 from onkel.core.maths.budget import Budget
-from onkel.core.maths.kernels import RBF, Laplacian, Linear, Matern, Polynomial, as_kernel
-from onkel.core.maths.labelled import Softmax, Structured
+from onkel.core.maths.kernels import Kernel, as_kernel
+from onkel.core.maths.labelled import Labelled, over_labels
 from onkel.core.maths.labels import Labels
-from onkel.core.maths.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Novelty, Square
-from onkel.core.maths.steps import Adaptive, Alma, Explicit, Implicit
+from onkel.core.maths.losses import OneScore
+from onkel.core.maths.steps import Adaptive, Explicit, Implicit, Step
+from onkel.core.maths.value import named, names
 from onkel.core.points.missing import Observed
 from onkel.core.points.read import is_sparse
 from onkel.estimators.calibration import Interval, Temperature, Threshold
 from onkel.estimators.parameters import Parameters
 
-KERNELS = ("rbf", "laplacian", "matern", "poly", "linear")
+TARGETS = {"reals": "reals", "novelty": "none"}  # what a loss must learn from, for each task without classes
 ACTIONS = ("forget", "shrink", "restart")
 
 
@@ -36,8 +37,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         given = self.given
-        if isinstance(given.kernel, str) and given.kernel not in KERNELS:
-            raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, a kernel of onkel or a callable; got {given.kernel!r}")
+        if isinstance(given.kernel, str) and named(Kernel, given.kernel) is None:
+            known = ", ".join(names(Kernel))
+            raise ValueError(f"kernel must be one of {known}, a kernel of onkel or a callable; got {given.kernel!r}")
         if isinstance(given.gamma, str) and given.gamma not in ("scale", "auto"):
             raise ValueError(f'gamma must be "scale", "auto" or a positive number; got {given.gamma!r}')
         if given.missing not in ("error", "ignore"):
@@ -61,7 +63,7 @@ class Plan:
     @property
     def waits(self) -> bool:
         """Whether gamma has to be settled from the stream."""
-        return isinstance(self.given.kernel, str) and self.given.kernel != "linear" and _is(self.given.gamma, "scale")
+        return isinstance(self.given.kernel, str) and named(Kernel, self.given.kernel).asks_gamma and _is(self.given.gamma, "scale")
 
     @property
     def tracks(self) -> bool:
@@ -95,17 +97,10 @@ class Plan:
             return as_kernel(name)
         if gamma is None:
             gamma = 1.0 / max(width, 1) if isinstance(given.gamma, str) else given.gamma
-        if name == "linear":
-            kernel: Any = Linear()
-        elif not (np.isreal(gamma) and 0.0 < gamma < math.inf):
+        cls: Any = named(Kernel, name)
+        if cls.asks_gamma and not (np.isreal(gamma) and 0.0 < gamma < math.inf):
             raise ValueError(f'gamma must be "scale", "auto" or a positive finite number; got {gamma!r}')
-        elif name == "poly":
-            kernel = Polynomial(given.degree, gamma, given.coef0)
-        elif name == "laplacian":
-            kernel = Laplacian(1.0 / gamma)
-        else:
-            sigma = math.sqrt(0.5 / gamma)  # exp(-gamma d^2) = exp(-d^2 / (2 sigma^2))
-            kernel = RBF(sigma) if name == "rbf" else Matern(sigma)
+        kernel = cls.of_gamma(gamma, given.degree, given.coef0)
         return as_kernel(Observed(kernel)) if self.masks else kernel
 
     def loss_over(self, m: int) -> Any:
@@ -113,25 +108,22 @@ class Plan:
         loss = self.given.loss
         if self.task == "classes":
             labels = Labels.flat(max(m, 1)) if self.labels is None else self.labels
-            if _is(loss, "hinge") or isinstance(loss, Hinge):
-                return Structured(labels, 1.0 if isinstance(loss, str) else loss.rho)
-            if _is(loss, "logistic") or isinstance(loss, Logistic):
-                return Softmax(labels)
-            raise ValueError(f'loss must be "hinge", "logistic", onkel.Hinge(rho) or onkel.Logistic(); got {loss!r}')
-        if self.task == "novelty":
-            if _is(loss, "novelty") or isinstance(loss, Novelty):
-                return Novelty() if isinstance(loss, str) else loss
-            raise ValueError(f'loss must be "novelty" or onkel.Novelty(rho); got {loss!r}')
-        named = {"squared": Square(), "epsilon_insensitive": EpsilonInsensitive(), "huber": Huber()}
-        if isinstance(loss, str) and loss in named:
-            return named[loss]
-        if getattr(type(loss), "targets", None) != "reals":
-            raise ValueError(f"loss must be one of {', '.join(map(repr, named))} or a loss of onkel for real targets; got {loss!r}")
-        return loss
+            made = over_labels(loss, labels)
+            if made is None:
+                known = ", ".join(f'"{name}"' for name in names(Labelled))
+                raise ValueError(f"loss must be {known}, onkel.Hinge(rho), onkel.Logistic(), or a loss over labels; got {loss!r}")
+            return made
+        allowed = {name: cls for name in names(OneScore) if (cls := named(OneScore, name)).targets == TARGETS[self.task]}
+        if isinstance(loss, str) and loss in allowed:
+            return allowed[loss]()
+        if isinstance(loss, OneScore) and type(loss).targets == TARGETS[self.task]:
+            return loss
+        kind = "onkel.Novelty(rho)" if self.task == "novelty" else "a loss of onkel for real targets"
+        raise ValueError(f"loss must be one of {', '.join(map(repr, allowed))} or {kind}; got {loss!r}")
 
     def _step(self) -> Any:
         given = self.given
-        if isinstance(given.step, Explicit | Implicit | Adaptive | Alma):
+        if isinstance(given.step, Step):
             return given.step
         if given.step == "implicit":
             return Implicit(1.0 if given.eta is None else given.eta, given.lam, given.C)

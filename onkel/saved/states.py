@@ -11,7 +11,6 @@ from onkel.core.drive import gram_layers
 from onkel.core.gate import is_array, must, sound
 from onkel.core.learner import Learner
 from onkel.core.loop import layout as at
-from onkel.core.maths.budget import DROPS
 from onkel.core.points.dense import Array, Rows
 from onkel.core.points.objects import Objects
 from onkel.core.points.sparse import Sparse
@@ -102,8 +101,7 @@ def check(learner: Any, state: Any) -> None:
     n, used, head, room = state.size, int(state.num[at.USED]), int(state.num[at.HEAD]), state.slots.shape[1]
     if (size := learner.budget.size) is not None:
         must(n <= size <= room < size + at.LANES, f"{n} points in {room} places for a budget of {size}")
-    in_turn = learner.budget.drop == DROPS[at.OLDEST]
-    places = (head + np.arange(n)) % room if in_turn else np.arange(n)
+    places = (head + np.arange(n)) % room if learner.budget.rule.in_turn else np.arange(n)
     must((state.born[places] >= 0).all() and (n == 0 or used > places.max()), "which places are taken")
     must(len(state.gram) == gram_layers(learner), "its Gram matrix")
     kernel, store = learner.kernel, state.store

@@ -4,14 +4,72 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.maths.value import Value, field, is_whole
+from onkel.core.maths.value import Value, field, is_whole, named, names
 
-DROPS = ("oldest", "smallest", "merge", "project")
+
+class Rule(Value, abstract=True):
+    """Which term goes when one too many comes.  A class says it all, and has no fields; ``drop="..."`` finds it by its name.
+
+    make_room   compiled by the loop (its own functions are named in loop/evict.py):
+                (kappa, j, K, r, kxx, settings, num, slots, gram, m, base) -> the slot that the new term takes, or -1 if it goes.
+                j is the slot of the smallest coefficient, -1 where that is the new term's; row r of K holds the new point's kernel
+                values with the stored ones, gram[0] theirs with each other; slots as in loop/layout.py
+    """
+
+    asked: ClassVar = {
+        "name": 'what drop="..." calls it',
+        "kind": "the name that loop/layout.py has for it; OTHER for a rule with a function of its own",
+        "make_room": "that function, or None where the loop has it",
+        "in_turn": "whether the oldest goes, whatever the coefficients are",
+        "matrices": "how many matrices over the stored points are kept: 0, 1 (kernel values) or 2 (and one of its own)",
+        "on_card": "whether the graphics card knows it",
+    }
+    name: ClassVar[str]
+    kind: ClassVar[str]
+    make_room: ClassVar[Any]
+    in_turn: ClassVar[bool]
+    matrices: ClassVar[int]
+    on_card: ClassVar[bool]
+    ours: ClassVar[bool]
+
+    @classmethod
+    def complete(cls) -> None:
+        super().complete()
+        if cls._fields or (cls.kind == "OTHER") != callable(cls.make_room):
+            raise TypeError(f'{cls.__name__}: a rule has no fields, and a function make_room where its kind is "OTHER"')
+
+
+class _Inside(Rule, abstract=True):
+    """Rules that the loop knows by heart."""
+
+    make_room = None
+    in_turn = on_card = False
+    matrices = 0
+
+
+class Oldest(_Inside):
+    name, kind = "oldest", "OLDEST"
+    in_turn = on_card = True
+
+
+class Smallest(_Inside):
+    name, kind = "smallest", "SMALLEST"
+    on_card = True
+
+
+class Merge(_Inside):
+    name, kind = "merge", "MERGE"
+    matrices = 1
+
+
+class Project(_Inside):
+    name, kind = "project", "PROJECT"
+    matrices = 2
 
 
 def _size(owner: str, name: str, size: Any) -> int | None:
@@ -21,8 +79,10 @@ def _size(owner: str, name: str, size: Any) -> int | None:
 
 
 def _drop(owner: str, name: str, drop: Any) -> Any:
-    if drop not in DROPS:
-        raise ValueError(f"drop must be one of {', '.join(map(repr, DROPS))}; got {drop!r}")
+    if isinstance(drop, Rule):
+        return drop.name
+    if not isinstance(drop, str) or named(Rule, drop) is None:
+        raise ValueError(f"drop must be one of {', '.join(map(repr, names(Rule)))}; got {drop!r}")
     return drop
 
 
@@ -53,6 +113,11 @@ class Budget(Value):
         if self.size is not None and self.window is not None:
             raise ValueError(f"give either budget or window, not both; got budget={self.size!r}, window={self.window!r}")
         return self
+
+    @property
+    def rule(self) -> type[Rule]:
+        """The class that ``drop`` names."""
+        return named(Rule, self.drop)  # type: ignore[return-value]
 
     def limit(self) -> float:
         """The most slots that can ever be in use at once."""

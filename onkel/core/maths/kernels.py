@@ -34,8 +34,20 @@ class Kernel(Value, abstract=True):
     direct: ClassVar[Any]
     geometry: ClassVar[str | None] = None  # what a kernel that learners can share looks at
     cuda: ClassVar[str | None] = None  # see Formula; None: not on the graphics card
-    name: ClassVar[str | None] = None  # what estimators and the command line call it
     takes: ClassVar[Any] = frozenset(("dense", "sparse"))  # kinds of points; "objects" are whatever a user's function understands
+
+    @classmethod
+    def complete(cls) -> None:
+        super().complete()
+        if cls.name is not None and cls.of_gamma.__func__ is Kernel.of_gamma.__func__:  # type: ignore[attr-defined]
+            raise TypeError(f"{cls.__name__} has a name, and must say of_gamma(gamma, degree, coef0): what estimators make of it")
+
+    @classmethod
+    def of_gamma(cls, gamma: float, degree: int, coef0: float) -> Any:
+        """The kernel in the parameters of estimators, which measure width by gamma, as scikit-learn does."""
+        raise NotImplementedError
+
+    asks_gamma: ClassVar[bool] = True  # whether that depends on gamma
 
     def __add__(self, other: Any) -> Any:
         return Sum(self, other)
@@ -99,7 +111,7 @@ class Formula(Kernel, abstract=True):
             raise TypeError(f"{cls.__name__}: geometry must be one of {', '.join(map(repr, GEOMETRIES))}; got {cls.geometry!r}")
 
     def card(self) -> tuple[float, ...]:
-        """The numbers that ``cuda`` calls p[0], p[1], ...: at most four."""
+        """The numbers that ``cuda`` calls p[0], p[1], ...: at most three."""
         return tuple(self)
 
     def between(self, X: Any, Z: Any, live: int, K: Array, lower: bool = False) -> Array:
@@ -132,6 +144,10 @@ class RBF(Formula):
     def card(self) -> tuple[float, ...]:
         return (-0.5 / (self.sigma * self.sigma),)
 
+    @classmethod
+    def of_gamma(cls, gamma: float, degree: int, coef0: float) -> RBF:
+        return cls(math.sqrt(0.5 / gamma))  # exp(-gamma d^2) = exp(-d^2 / (2 sigma^2))
+
 
 class Laplacian(Formula):
     """exp(-|x - x'|_1 / sigma), with the sum of absolute differences."""
@@ -146,6 +162,10 @@ class Laplacian(Formula):
     def transform(kernel, q):
         return exp2(q * like(q, max(-LOG2E / kernel.sigma, STEEPEST)))
 
+    @classmethod
+    def of_gamma(cls, gamma: float, degree: int, coef0: float) -> Laplacian:
+        return cls(1.0 / gamma)
+
 
 class Matern(Formula):
     """Matern kernel of smoothness nu = 1/2, 3/2 or 5/2: with u = sqrt(2 nu) |x - x'| / sigma,
@@ -157,7 +177,10 @@ class Matern(Formula):
     name = "matern"
     geometry = "square"
     own = 1.0
-    cuda = None
+    cuda = "real u = SQRT(q) * p[0]; u = u < 1000 ? u : 1000; return ((u * p[2] + p[1]) * u + 1) * EXP(-u);"
+
+    def card(self) -> tuple[float, ...]:
+        return math.sqrt(2.0 * self.nu) / self.sigma, float(self.nu > 1.0), 1.0 / 3.0 if self.nu > 2.0 else 0.0
 
     def transform(kernel, q):
         scale = like(q, min(math.sqrt(2.0 * kernel.nu) / kernel.sigma, -STEEPEST))
@@ -165,6 +188,10 @@ class Matern(Formula):
         first = like(q, 0.0 if kernel.nu < 1.0 else 1.0)
         second = like(q, 1.0 / 3.0 if kernel.nu > 2.0 else 0.0)
         return ((u * second + first) * u + like(q, 1.0)) * exp2(u * like(q, -LOG2E))
+
+    @classmethod
+    def of_gamma(cls, gamma: float, degree: int, coef0: float) -> Matern:
+        return cls(math.sqrt(0.5 / gamma))
 
 
 class Polynomial(Formula):
@@ -192,6 +219,10 @@ class Polynomial(Formula):
     def card(self) -> tuple[float, ...]:
         return self.gamma, self.coef0, self.degree
 
+    @classmethod
+    def of_gamma(cls, gamma: float, degree: int, coef0: float) -> Polynomial:
+        return cls(degree, gamma, coef0)
+
 
 class _AsItIs(Formula, abstract=True):
     cuda = "q"
@@ -206,6 +237,11 @@ class Linear(_AsItIs):
     name = "linear"
     geometry = "product"
     own = None
+    asks_gamma = False
+
+    @classmethod
+    def of_gamma(cls, gamma: float, degree: int, coef0: float) -> Linear:
+        return cls()
 
 
 class SquaredDistance(_AsItIs, abstract=True):
@@ -236,7 +272,7 @@ class Constant(Formula):
 
     geometry = "constant"
     own = None
-    cuda = None
+    cuda = "p[0]"
     takes = ANY
 
     def transform(kernel, q):

@@ -121,7 +121,7 @@ class Structured(Labelled):
     like = Hinge
     theta = Threshold("rho")
     stores_all = False
-    cuda: ClassVar = {"rivals": "STRUCTURED", "prox": "of two labels"}
+    cuda: ClassVar = {"moves": "a label and its rival", "prox": "of the two"}
 
     @compiled(melt=True)
     def consider(loss, scores, y, theta):
@@ -199,7 +199,7 @@ class Softmax(Labelled):
     like = Logistic
     theta = Threshold(None)
     stores_all = True
-    cuda: ClassVar = {"rivals": "SOFTMAX"}
+    cuda: ClassVar = {"moves": "all"}
 
     @compiled
     def consider(loss, scores, y, theta):

@@ -62,7 +62,6 @@ class Loss(Value, abstract=True):
     stores_all: ClassVar[bool]
     cuda: ClassVar[Mapping[str, str] | None]
     labelled: ClassVar[bool] = False
-    name: ClassVar[str | None] = None  # what estimators and the command line call it
     doubtful: ClassVar[bool] = False  # whether it might not be convex, so that the loop has a look
 
     @classmethod

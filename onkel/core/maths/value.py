@@ -117,6 +117,8 @@ class Definition(type):
         cls._fields = tuple(cls._specs)
         for key in own:
             setattr(cls, key, property(itemgetter(cls._fields.index(key))))
+        if abstract and not cls.family:
+            cls.family = name.lower()
         if "ours" not in space:
             cls.ours = cls.__module__.split(".")[0] == "onkel"
         for key, options in cls.formulas.items():  # plain functions; what is compiled already stays as it is
@@ -153,7 +155,20 @@ def _enter(cls: type[Value]) -> None:
         raise TypeError(
             f"{there.__module__} has a value called {cls.__name__}, and saved files know values by their names; take another name"
         )
+    for other in DEFINED.values() if cls.name is not None else ():
+        if other is not there and other.name == cls.name and other.family == cls.family:
+            raise TypeError(f"{other.__name__} is the {cls.family} called {cls.name!r}; take another name for {cls.__name__}")
     DEFINED[cls.__name__] = cls
+
+
+def named(base: type[Value], name: Any) -> type[Value] | None:
+    """The class below ``base`` that estimators and the command line call so."""
+    return next((cls for cls in DEFINED.values() if issubclass(cls, base) and cls.name is not None and cls.name == name), None)
+
+
+def names(base: type[Value]) -> tuple[str, ...]:
+    """What estimators and the command line may call classes below ``base``."""
+    return tuple(cls.name for cls in DEFINED.values() if issubclass(cls, base) and cls.name is not None)
 
 
 class Value(tuple, metaclass=Definition, abstract=True):  # type: ignore[type-arg]
@@ -161,8 +176,10 @@ class Value(tuple, metaclass=Definition, abstract=True):  # type: ignore[type-ar
 
     _specs: ClassVar[dict[str, Field]] = {}
     _fields: ClassVar[tuple[str, ...]] = ()
+    family: ClassVar[str] = ""  # the first base below this one: kernel, loss, step, rule; names are unique in a family
     ours: ClassVar[bool] = True  # defined in this library: machine code made for it may stay on the disk
     formulas: ClassVar[dict[str, dict[str, Any]]] = {}  # functions that are compiled where they are given as plain ones
+    name: ClassVar[str | None] = None  # what estimators and the command line call it
     asked: ClassVar[dict[str, str]] = {}  # what each class must say, and what that means
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:

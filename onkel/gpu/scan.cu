@@ -1,16 +1,16 @@
-"""The hot loop in CUDA C, behind the code of cuda.py; onkel.gpu compiles and feeds it.
+// The hot loop in CUDA C, behind values.cu; group.py feeds it.
+//
+// ``scan`` looks to the right: the scores of the whole block stand in shared memory, and a point that comes or goes corrects those
+// of the examples still to come.  One thread block is one learner.  Its first warp decides, lanes being labels, over a window of up
+// to 32 examples without a barrier of the whole block.  Meanwhile the second warp keeps the books and finds who goes next, and the
+// third corrects the scores of the window, lanes being examples.  What came and went in a window reaches the examples after it all
+// at once: the next window's first, the rest, by the other warps, while the first three are already there.
+//
+// Who goes is found without a search: the points that stood there at the start of the block were sorted, and leave in that order;
+// those of the block itself compete with the first of them through the least of each group of 32.
+//
+// One function of 350 lines: its arrays live in the registers of three warps that work hand in hand, and calls would spill them.
 
-``scan`` looks to the right: the scores of the whole block stand in shared memory, and a point that comes or goes corrects those
-of the examples still to come.  One thread block is one learner.  Its first warp decides, lanes being labels, over a window of up
-to 32 examples without a barrier of the whole block.  Meanwhile the second warp keeps the books and finds who goes next, and the
-third corrects the scores of the window, lanes being examples.  What came and went in a window reaches the examples after it all
-at once: the next window's first, the rest, by the other warps, while the first three are already there.
-
-Who goes is found without a search: the points that stood there at the start of the block were sorted, and leave in that order;
-those of the block itself compete with the first of them through the least of each group of 32.
-"""
-
-SCAN = r"""
 // INSIDE says which arrays stand in shared memory, FLAT and RELATED what the labels are; ALL_... is 1 or 0 where the learners are
 // alike in something, else -1.
 extern "C" __global__ void __launch_bounds__(THREADS, THREADS > 256 ? 1 : 2)
@@ -53,7 +53,7 @@ scan(int rows, int room, int m, int window, wide first, wide n_examples, const r
     const real* K = Ks + (wide)l * room * rows;
     const real* inner = inners + (wide)rule[KERNEL] * rows * rows;
     const double* kernel = kernels + 4 * (int)rule[KERNEL];
-    const int loss = THE_LOSS, eta_row = (int)rule[ETA_ROW], budget = (int)rule[BUDGET];
+    const int eta_row = (int)rule[ETA_ROW], budget = (int)rule[BUDGET];
     const double lam = rule[LAM], nu = rule[NU], cost_of_loss = rule[C];
     const bool flat = FLAT, related = RELATED;
     const bool implicit = ALL_IMPLICIT < 0 ? rule[IMPLICIT] != 0.0 : ALL_IMPLICIT;
@@ -70,11 +70,11 @@ scan(int rows, int room, int m, int window, wide first, wide n_examples, const r
     for (int i = r; i < rows; i += blockDim.x) {
         const double eta = eta_row < 0 ? rule[ETA] : etas[eta_row * n_examples + first + i], weight = weights[first + i];
         const double shrink = implicit ? 1.0 / (1.0 + eta * lam) : 1.0 - eta * lam;
-        const double self = (int)kernel[0] == RBF ? 1.0 : (double)transform(kernel, xn[i]);
+        const double self = with_itself(kernel, xn[i]);
         const double k = self + (implicit && offset ? 1.0 / shrink : 0.0), gain = k > 0.0 ? 1.0 / k : 0.0;
-        const digit slack = (digit)(loss < STRUCTURED ? gain : 0.5 * gain);
+        const digit slack = (digit)(ONE_SCORE ? gain : 0.5 * gain);
         double y = ys[first + i];
-        if (loss >= STRUCTURED) y = __hiloint2double(0, (int)y);     // a whole number, to be read without conversion
+        if (!ONE_SCORE) y = __hiloint2double(0, (int)y);     // a whole number, to be read without conversion
         pace[i] = {y, weight, eta, shrink, 1.0 / shrink, self, shrink * eta * (cost_of_loss * weight), slack, (digit)shrink};
         if (!(isfinite(self) && isfinite(eta))) atomicMin(&board->poison, i);
     }
@@ -187,15 +187,18 @@ scan(int rows, int room, int m, int window, wide first, wide n_examples, const r
                         s[k] = (digit)(f[k] + b[k]);
                         fine = fine && isfinite(s[k]);
                     }
-                    if (loss < STRUCTURED) {
+#if ONE_SCORE
+                    {
                         const double past = __shfl_sync(ALL, f[0], 0), own = __shfl_sync(ALL, b[0], 0), score_now = past + own;
-                        cost_now = value(loss, score_now, p.y, theta);
-                        wrong = mistake(loss, score_now, p.y, theta);
-                        violation = violated(loss, score_now, p.y, theta) ? 1.0 : 0.0;
-                        move = implicit ? prox(loss, shrink * past + own, p.y, theta, p.cap, p.self + extra, (double)p.slack)
-                                        : -p.eta * (slope(loss, score_now, p.y, theta) * (cost_of_loss * p.weight));
+                        cost_now = value(score_now, p.y, theta);
+                        wrong = mistake(score_now, p.y, theta);
+                        violation = violated(score_now, p.y, theta) ? 1.0 : 0.0;
+                        move = implicit ? prox(shrink * past + own, p.y, theta, p.cap, p.self + extra, (double)p.slack)
+                                        : -p.eta * (slope(score_now, p.y, theta) * (cost_of_loss * p.weight));
                         a[0] = lane == 0 ? move : 0.0;
-                    } else {
+                    }
+#else
+                    {
                         const int label = __double2loint(p.y);
                         const digit own = of_label(s, label), margin = (digit)theta;
                         digit best = 0;
@@ -203,14 +206,14 @@ scan(int rows, int room, int m, int window, wide first, wide n_examples, const r
                         #pragma unroll
                         for (int k = 0; k < PER; k++) {
                             const int z = lane + 32 * k;
-                            const bool other = z < m && z != label, even = flat || !other || loss == SOFTMAX;
+                            const bool other = z < m && z != label, even = flat || !other || SOFTMAX;
                             const digit reach = even ? s[k] : margin * (digit)cost[label * m + z] + s[k];
                             wrong = wrong || (other && s[k] >= own);
-                            if ((other || (loss == SOFTMAX && z < m)) && (rival < 0 || reach > best)) { best = reach; rival = z; }
+                            if ((other || (SOFTMAX && z < m)) && (rival < 0 || reach > best)) { best = reach; rival = z; }
                         }
                         wrong = __any_sync(ALL, wrong);
                         rival = label_of_largest(best, rival);
-                        if (loss == SOFTMAX) {
+                        if (SOFTMAX) {
                             const double c = cost_of_loss * p.weight;
                             double total = 0.0;
                             best = of_label(s, rival);
@@ -252,6 +255,7 @@ scan(int rows, int room, int m, int window, wide first, wide n_examples, const r
                                 a[k] = lane + 32 * k == label ? move : lane + 32 * k == rival ? -move : 0.0;
                         }
                     }
+#endif
                     waiting = move != 0.0;
                     if (!__all_sync(ALL, fine && fabs(move) < LARGEST)) {     // the host raises
                         if (lane == 0) num[FAILED] = (double)(first + t + 1);
@@ -266,8 +270,8 @@ scan(int rows, int room, int m, int window, wide first, wide n_examples, const r
                     // from here on the state changes
                     if (moving) {
                         double pull = nu - violation;
-                        if (loss == EPSILON || loss == HUBER) pull = -pull;
-                        theta = fmax(theta + p.eta * p.weight * pull, loss == HUBER ? 1e-12 : 0.0);
+                        if (TUBE) pull = -pull;
+                        theta = fmax(theta + p.eta * p.weight * pull, LOWEST);
                     }
                     #pragma unroll
                     for (int k = 0; k < PER; k++) if (offset) b[k] += implicit ? a[k] * p.grow : a[k];
@@ -496,4 +500,3 @@ scan(int rows, int room, int m, int window, wide first, wide n_examples, const r
             ranks[(wide)l * room + i] = rank[i];
         }
 }
-"""

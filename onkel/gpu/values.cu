@@ -1,36 +1,4 @@
-"""CUDA C around the hot loop: names of numbers, kernel values, losses, what a warp or a block does together, stored points."""
-
-VALUES = r"""
-typedef REAL real;
-typedef long long wide;
-
-#define ALL 0xffffffffu
-#define CHUNK 8                                      // comings and goings that a thread takes to its examples at a time
-#define FREE 0xffffffffu                             // the rank of a slot without a point
-#define INF __longlong_as_double(0x7ff0000000000000LL)
-
-enum { HINGE, NOVELTY, SQUARE, EPSILON, HUBER, LOGISTIC, STRUCTURED, SOFTMAX };
-enum { RBF, POLYNOMIAL, LINEAR };
-enum { IMPLICIT, LAM, C, NU, OFFSET, SMALLEST, BUDGET, ETA, ETA_ROW, KERNEL, RULES };
-enum { N, USED, HEAD, SCALE, THETA, FAILED, NUMBERS };
-enum { ON, FOLD, STOP };
-enum { GO = 1, DONE, FOUND };                              // barriers among the first three warps
-
-__device__ __forceinline__ real transform(const double* kernel, real v)
-{
-    int kind = (int)kernel[0];
-    if (kind == LINEAR) return v;
-    real g = (real)kernel[1];
-    if (kind == RBF) return EXP(g * v);
-    v = g * v + (real)kernel[2];
-    real power = v;
-    for (int left = (int)kernel[3] - 1; left > 0;) {
-        if (left & 1) v *= power;
-        left >>= 1;
-        if (left > 0) power *= power;
-    }
-    return v;
-}
+// Around the loop: kernel values, what a warp or a block does together, stored points.
 
 // From products x.z to kernel values; in blockIdx.y the learners (or kernels) side by side.  Distances of points that are close
 // to each other but far from the origin lose their digits in |x|^2 + |z|^2 - 2 x.z and are taken again, from differences.
@@ -46,7 +14,7 @@ extern "C" __global__ void finish(real* out, const real* in, wide in_stride, con
     Z += (wide)l * z_stride * d;
     zn += (wide)l * z_stride;
     real v = in[l * in_stride + at];
-    if ((int)kernel[0] == RBF) {
+    if (of_distance(kernel)) {
         const real both = xn[t] + zn[i];
         v = both - (v + v);
         unsigned lost = __ballot_sync(ALL, v < (real)SHARE * both && !(same && i == t));
@@ -66,93 +34,8 @@ extern "C" __global__ void finish(real* out, const real* in, wide in_stride, con
     if (here < total) out[l * total + at] = transform(kernel, v);
 }
 
-// --- losses of one score ---------------------------------------------------------------------------------------------------------
-
-__device__ __forceinline__ double clip(double v, double low, double high) { v = v > low ? v : low; return v < high ? v : high; }
-__device__ __forceinline__ double sign(double v) { return v > 0.0 ? 1.0 : v < 0.0 ? -1.0 : 0.0; }
-__device__ double sigmoid(double x)
-{
-    if (x >= 0.0) return 1.0 / (1.0 + exp(-x));
-    const double e = exp(x);
-    return e / (1.0 + e);
-}
-
-__device__ double logistic_root(double margin, double k, double cap)
-{
-    double low = 0.0, high = cap, s = cap * sigmoid(-margin);
-    if (s <= 0.0 || k == 0.0) return s;
-    s = s < high ? s : high;
-    for (int i = 0; i < 100; i++) {
-        const double p = sigmoid(-(margin + s * k)), gap = s - cap * p;
-        if (gap > 0.0) high = s; else low = s;
-        double next = s - gap / (1.0 + cap * k * p * (1.0 - p));
-        if (!(low < next && next < high)) next = 0.5 * (low + high);
-        if (fabs(next - s) <= 2e-16 * fabs(s)) return next;
-        s = next;
-    }
-    return s;
-}
-
-__device__ double value(int loss, double f, double y, double theta)
-{
-    const double d = fabs(y - f);
-    switch (loss) {
-        case HINGE: return fmax(0.0, theta - y * f);
-        case NOVELTY: return fmax(0.0, theta - f);
-        case SQUARE: return 0.5 * (y - f) * (y - f);
-        case EPSILON: return fmax(0.0, d - theta);
-        case HUBER: return d >= theta ? d - 0.5 * theta : 0.5 * d * d / theta;
-        default: return fmax(0.0, -(y * f)) + log1p(exp(-fabs(y * f)));
-    }
-}
-
-__device__ bool mistake(int loss, double f, double y, double theta)
-{
-    switch (loss) {
-        case HINGE: case LOGISTIC: return y * f <= 0.0;
-        case NOVELTY: return f < theta;
-        case SQUARE: return false;
-        default: return fabs(y - f) > theta;
-    }
-}
-
-__device__ double slope(int loss, double f, double y, double theta)     // of an explicit step: at the kink of the hinge it moves
-{
-    switch (loss) {
-        case HINGE: return y * f <= theta ? -y : 0.0;
-        case NOVELTY: return f < theta ? -1.0 : 0.0;
-        case SQUARE: return f - y;
-        case EPSILON: return fabs(y - f) > theta ? -sign(y - f) : 0.0;
-        case HUBER: return clip((f - y) / theta, -1.0, 1.0);
-        default: return -y * sigmoid(-y * f);
-    }
-}
-
-__device__ bool violated(int loss, double f, double y, double theta)
-{
-    switch (loss) {
-        case HINGE: return y * f <= theta;
-        case NOVELTY: return f < theta;
-        case EPSILON: case HUBER: return fabs(y - f) > theta;
-        default: return false;
-    }
-}
-
-// `gain` is 1 / k, or zero for a k that is not positive
-__device__ double prox(int loss, double z, double y, double theta, double cap, double k, double gain)
-{
-    switch (loss) {
-        case HINGE: return y * clip((theta - y * z) * gain, 0.0, cap);
-        case NOVELTY: return clip((theta - z) * gain, 0.0, cap);
-        case SQUARE: return cap * (y - z) / (1.0 + cap * k);
-        case EPSILON: return sign(y - z) * clip((fabs(y - z) - theta) * gain, 0.0, cap);
-        case HUBER: return clip(cap * (y - z) / (theta + cap * k), -cap, cap);
-        default: return y * logistic_root(y * z, k, cap);
-    }
-}
-
 // Labels compete in the type of the kernel values; only Softmax needs more.
-#if THE_LOSS == 7
+#if SOFTMAX
 typedef double digit;
 #else
 typedef real digit;
@@ -255,7 +138,7 @@ __device__ __forceinline__ void await(int barrier)
     asm volatile("bar.sync %0, %1;" :: "r"(barrier), "r"(barrier == GO ? 96 : 64) : "memory");
 }
 
-// The parts of shared memory, each from a multiple of 16 bytes on, as onkel.gpu counts them.
+// The parts of shared memory, each from a multiple of 16 bytes on, as group.py counts them.
 template <typename T> __device__ __forceinline__ T* take(char*& top, wide many)
 {
     T* part = (T*)top;
@@ -272,4 +155,3 @@ extern "C" __global__ void settle(const int* sources, const real* X, const real*
     for (int c = threadIdx.x; c < d; c += blockDim.x) points[slot * d + c] = X[(wide)from * d + c];
     if (threadIdx.x == 0) norms[slot] = xn[from];
 }
-"""
