@@ -79,6 +79,7 @@ def _arithmetic(operation: Any, instruction: str) -> None:
 _arithmetic(operator.add, "fadd")
 _arithmetic(operator.sub, "fsub")
 _arithmetic(operator.mul, "fmul")
+_arithmetic(operator.truediv, "fdiv")
 
 
 def _cell(context: Any, builder: Any, array_type: Any, array: Any, row: Any, column: Any) -> Any:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from onkel.core.maths.value import Value, field, is_whole, named, names
 
+KINDS = ("OLDEST", "SMALLEST", "MERGE", "PROJECT", "OTHER")
+
 
 class Rule(Value, abstract=True):
     """Which term goes when one too many comes.  A class says it all, and has no fields; ``drop="..."`` finds it by its name.
@@ -21,25 +23,30 @@ class Rule(Value, abstract=True):
                 values with the stored ones, gram[0] theirs with each other; slots as in loop/layout.py
     """
 
+    formulas: ClassVar = {"make_room": {}}
     asked: ClassVar = {
         "name": 'what drop="..." calls it',
         "kind": "the name that loop/layout.py has for it; OTHER for a rule with a function of its own",
         "make_room": "that function, or None where the loop has it",
         "in_turn": "whether the oldest goes, whatever the coefficients are",
+        "adaptive": "whether it keeps <f, v> and |f|^2 as they are, which adaptive steps ask for",
         "matrices": "how many matrices over the stored points are kept: 0, 1 (kernel values) or 2 (and one of its own)",
         "on_card": "whether the graphics card knows it",
     }
-    name: ClassVar[str]
     kind: ClassVar[str]
     make_room: ClassVar[Any]
     in_turn: ClassVar[bool]
+    adaptive: ClassVar[bool]
     matrices: ClassVar[int]
     on_card: ClassVar[bool]
-    ours: ClassVar[bool]
 
     @classmethod
     def complete(cls) -> None:
         super().complete()
+        if cls.name is None:
+            raise TypeError(f"{cls.__name__} must say name: {cls.asked['name']}")
+        if cls.kind not in KINDS:
+            raise TypeError(f"{cls.__name__}: kind must be one of {', '.join(map(repr, KINDS))}; got {cls.kind!r}")
         if cls._fields or (cls.kind == "OTHER") != callable(cls.make_room):
             raise TypeError(f'{cls.__name__}: a rule has no fields, and a function make_room where its kind is "OTHER"')
 
@@ -49,6 +56,7 @@ class _Inside(Rule, abstract=True):
 
     make_room = None
     in_turn = on_card = False
+    adaptive = True
     matrices = 0
 
 
