@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from onkel import theory
 from onkel.core.learner import Learner, Trace
 from onkel.core.maths.losses import Hinge
-from onkel.core.points.matrices import diagonal
 from onkel.core.state import State
 from onkel.reasons.audit import Audit, audit, average
 from onkel.reasons.comparators import Comparator, batch, zero
@@ -144,7 +143,7 @@ def certify(
     targets = learner.targets(y, len(block))
     state, trace = learner.learn(start, rows, y)
     plain = block.plain()
-    own = np.asarray(diagonal(learner.kernel, block), np.float64)
+    own = np.asarray(learner.kernel.diagonal(block), np.float64)
     followed = audit(learner, state, trace.scores, trace.eta, plain, targets, own) if learner.outputs == 1 else None
     find, separate, found = _finder(learner, followed, plain, targets, comparator)
     size = float(np.sqrt(own.max()))

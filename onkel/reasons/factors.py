@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onkel.core.maths.kernels import RBF, Laplacian, Linear, Polynomial, Product, Sum
+from onkel.core.maths.kernels import RBF, Constant, Laplacian, Linear, Polynomial, Product, Sum
 
 
 class Term(NamedTuple):
@@ -60,6 +60,11 @@ def _linear(kernel: Linear) -> list[Term]:
 def _polynomial(kernel: Polynomial) -> list[Term]:
     p = kernel.degree
     return [Term(tuple(math.comb(p, k) * kernel.gamma**k * kernel.coef0 ** (p - k) for k in range(p + 1)))]
+
+
+@factors.register
+def _constant(kernel: Constant) -> list[Term]:
+    return [Term((kernel.value,))]
 
 
 @factors.register
