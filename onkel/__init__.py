@@ -25,6 +25,7 @@ _HOME = {
     "core.state": ("State",),
     "core.many": ("learn_many",),
     "core.recipes": ("norma", "ilk", "silk", "svmd", "perceptron", "pa", "alma"),
+    "auto.classifier": ("AutoClassifier",),
     "estimators.classifier": ("KernelClassifier",),
     "estimators.regressor": ("KernelRegressor",),
     "estimators.novelty": ("NoveltyDetector",),

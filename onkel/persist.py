@@ -41,10 +41,12 @@ FORMAT = 1
 HEADER, SEAL = "onkel.json", "onkel.sha256"
 HEADER_LIMIT = 256 * 2**20  # bytes; no header of ours comes near it
 ADAPTERS = {  # the kinds that a file may name, and where their classes live
+    "auto.AutoClassifier": "onkel.auto.classifier",
     "estimators.KernelClassifier": "onkel.estimators.classifier",
     "estimators.KernelRegressor": "onkel.estimators.regressor",
     "estimators.NoveltyDetector": "onkel.estimators.novelty",
     "prequential.Run": "onkel.commands.scorecard",
+    "river.AutoClassifier": "onkel.auto.twins",
     "river.KernelClassifier": "onkel.river",
     "river.KernelRegressor": "onkel.river",
     "river.NoveltyDetector": "onkel.river",

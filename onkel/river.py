@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from river import base
 from river.utils import dataframe
 
+from onkel.auto.twins import AutoClassifier as AutoClassifier
 from onkel.core.gate import must
 from onkel.estimators import classifier, novelty, regressor
 from onkel.estimators.examples import Encoded

@@ -148,11 +148,11 @@ def settle(s, x, y, weight, r, classes):
     M, outputs, experts = len(members.cap), points.coef.shape[1], len(s.combiner.slope)
     n, places, lines = v.count[1], points.code.shape[1], len(s.linear.cap)
     # 1. who was right, who is believed
-    wrong = s.record.wrong
+    wrong, new = s.record.wrong, s.past.prior[y] == 0.0  # nobody can have said a class that was never there
     for e in range(experts):
-        wrong[e] += best(r.logp[e]) != y
-    wrong[experts] += best(r.stack) != y
-    wrong[experts + 1] += best(r.p) != y
+        wrong[e] += new or best(r.logp[e]) != y
+    wrong[experts] += new or best(r.stack) != y
+    wrong[experts + 1] += new or best(r.p) != y
     wrong[experts + 2] += int(s.past.last[0]) != y
     if classes > 1:
         for e in range(M + lines):

@@ -1,4 +1,4 @@
-"""Who is believed: temperatures, a stack by Newton steps, and a mixture that shares (Herbster and Warmuth 1998) over all of them."""
+"""Who is believed: temperatures, a stack by Newton steps, and over all of them a mixture that shares (Herbster, Warmuth 1998)."""
 
 from __future__ import annotations
 

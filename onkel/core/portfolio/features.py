@@ -46,7 +46,7 @@ def features(z, median, D, work, out):
         work[len(z) :] = 0.0
         for turn in range(3):
             for i in range(0, n, 64):
-                bits = noise(np.uint64((first * 3 + turn * n + i)))
+                bits = noise(np.uint64(first * 3 + turn * n + i))
                 for j in range(i, min(i + 64, n)):
                     if bits & np.uint64(1):
                         work[j] = -work[j]

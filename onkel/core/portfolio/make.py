@@ -146,6 +146,18 @@ def nbytes(part: Any) -> int:
     return sum(nbytes(p) for p in part) if isinstance(part, tuple) else int(part.nbytes)
 
 
+def names(of: Plan) -> list[str]:
+    """What the members are called."""
+    sees = ("scaled", "raw", "scaled and past", "random features")
+    kernels = [
+        f"{('Gaussian', 'Laplace')[k.laplace]} {k.width:g} {sees[k.raw]}, C {k.C:g}"
+        + (f", lam {k.lam:g}" if k.lam > 1e-5 else "") + (", learned" if k.rate else "")
+        for k in of.kernels
+    ]  # fmt: skip
+    lines = ["AROW " + sees[k.view] if k.arow else f"PA {sees[k.view]}, C {k.C:g}" for k in of.lines]
+    return [*kernels, *lines, "prior", *["chain of labels"] * of.chain]
+
+
 # --- more classes, more columns ------------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from onkel.core.machine.compiled import VECTOR, compiled
+from onkel.core.machine.compiled import compiled
 
 STEPS = 16.0  # codes per standard deviation
 TOP = 127  # the largest code
