@@ -21,6 +21,7 @@ from onkel.terminal.progress import say
 # command: the module whose add_parser(subparsers) mounts it, and its line in the list of commands
 COMMANDS = {
     "run": ("onkel.commands.run", "learn a table: predict each row, then learn it"),
+    "predict": ("onkel.commands.predict", "say what a model thinks of the rows of a table"),
     "info": ("onkel.commands.info", "tell what a model file holds"),
     "demo": ("onkel.commands.demo", "seven algorithms on a drifting stream: a table and a figure"),
     "reproduce": ("onkel.experiments.cli", "run the experiments of the papers and say, figure by figure, what holds"),
@@ -68,6 +69,8 @@ def _options(parser: argparse.ArgumentParser, found: argparse.Namespace) -> list
 def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     try:
+        if argv[:2] == ["video", "eval"]:  # of its own, so that each has the help of its own options
+            return int(import_module("onkel.video.cli").main(argv[1:]))
         asked = argv[0] if argv else None
         if asked is None:
             parser().print_help()

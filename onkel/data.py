@@ -11,7 +11,6 @@ fetched from there through scikit-learn and put into the cache, after the sequen
 from __future__ import annotations
 
 import hashlib
-import io
 import lzma
 import os
 import zipfile
@@ -21,8 +20,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from platformdirs import user_cache_path
 
 from onkel.saved import atomic
+from onkel.terminal.extras import need
 
 __all__ = ["SETS", "Dataset", "MissingData", "counting_sequence", "find", "label_tree", "load"]
 
@@ -101,7 +102,8 @@ def places(directory: str | os.PathLike[str] | None = None) -> list[Path]:
 
 
 def cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "onkel"
+    """Where the user's programs keep what they can fetch again."""
+    return user_cache_path("onkel", appauthor=False)
 
 
 def present(name: str, directory: str | os.PathLike[str] | None = None) -> Path | None:
@@ -293,11 +295,13 @@ def _wipo_d(folder: Path) -> Dataset:
 
 def _video(folder: Path) -> Dataset:
     """Frames (n, height, width, 3) and masks: 0, 50 background, 255 moving, 85 not to be judged; group: frame numbers."""
-    from PIL import Image
+    need("a set of video frames", "cv2")
+    import cv2
 
     with zipfile.ZipFile(folder / "frames.zip") as archive:
         files = sorted(archive.namelist())
-        X = np.stack([np.asarray(Image.open(io.BytesIO(archive.read(file)))) for file in files])
+        images = (cv2.imdecode(np.frombuffer(archive.read(file), np.uint8), cv2.IMREAD_COLOR) for file in files)
+        X = np.stack([image[:, :, ::-1] for image in images])  # OpenCV's are blue first
     number = np.array([int("".join(filter(str.isdigit, file))) for file in files])
     masks = np.full(X.shape[:3], 85, np.uint8)
     if (folder / "gt.npz").exists():
@@ -306,14 +310,14 @@ def _video(folder: Path) -> Dataset:
     return Dataset(X, masks, group=number)
 
 
-# --- OpenML: the same content in another wrapping, packed into the layout above once its labels have been com
+# --- OpenML: the same content in another wrapping, packed into the layout above once its labels have been compared ---
 
 
 def _openml(number: int, labels: str) -> tuple[np.ndarray, np.ndarray]:
     """X, y of an OpenML set; `labels` is the sha256 of the sequence of labels, as comma-separated text."""
     from sklearn.datasets import fetch_openml
 
-    X, y = fetch_openml(data_id=number, return_X_y=True, as_frame=False, parser="liac-arff", n_retries=0)
+    X, y = fetch_openml(data_id=number, return_X_y=True, as_frame=False, parser="liac-arff", n_retries=1)
     got = hashlib.sha256(",".join(str(label) for label in y).encode()).hexdigest()
     if got != labels:
         raise ValueError(f"OpenML set {number} has labels with sha256 {got}, expected {labels}")

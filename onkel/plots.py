@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -168,3 +168,90 @@ def spread(places: np.ndarray, gap: float, low: float = -np.inf, high: float = n
     apart = np.empty(len(places))
     apart[order] = np.clip(ascending, low, max(low, high - last * gap)) + gap * np.arange(last + 1)
     return apart
+
+
+def run(what: Any, theme: str = "light") -> Figure:
+    """A stream as it was learned: the error over time beside "the last one again", points kept, step size, and how sure it was.
+
+    ``what`` is what `onkel run` saved, an estimator that has just learned, its ``trace_``, or several traces in their order.
+
+    >>> import onkel
+    >>> X, y = onkel.streams.drifting_mixtures(500, seed=0)
+    >>> model = onkel.KernelClassifier(budget=50)
+    >>> traces = [model.partial_fit(X[i : i + 100], y[i : i + 100]).trace_ for i in range(0, 500, 100)]
+    >>> [axes.get_title(loc="left") for axes in run(traces).axes]
+    ['Mistakes, rows of 2 together', 'Points kept', 'Step size']
+    """
+    found = _of_run(what) if hasattr(what, "tally") else _of_traces(_traces(what))
+    wanted = [
+        (title, lines) for title, lines in found.panels.items() if any(np.isfinite(values).any() for values in lines.values())
+    ]
+    with style(theme):
+        figure, every = panels(len(wanted), width=9.0, height=2.6, columns=1)
+        for axes, (title, lines) in zip(every, wanted):
+            axes.set(title=title, xlim=(0, found.rows[-1]))
+            for name, values in lines.items():
+                thin = {"linewidth": 1.0} if name in QUIET else {}
+                axes.plot(found.rows, values, color=colour(QUIET.get(name, "blue"), theme), label=name, **thin)
+            for row in found.alarms:
+                axes.axvline(row, color=colour("orange", theme), linewidth=1.0, alpha=0.6)
+            axes.set_ylim(bottom=0)
+            if len(lines) > 1:
+                name_lines(axes)
+        every[-1].set_xlabel("rows" + (", a line where drift was heard" if len(found.alarms) else ""))
+    return figure
+
+
+QUIET = {"last one again": "grey", "right": "orange", "inside": "orange"}
+
+
+class Curves(NamedTuple):
+    """What :func:`run` draws: panels by title, each of lines by name, over the last rows of windows."""
+
+    rows: np.ndarray
+    panels: dict[str, dict[str, np.ndarray]]
+    alarms: np.ndarray  # rows in which drift was heard
+
+
+def _of_run(work: Any) -> Curves:
+    rows, curve = work.tally.windows()
+    more = work.tally.details()
+    error = {"classes": "Mistakes", "reals": "Mean absolute error", "novelty": "Alerts"}[work.task]
+    lines = {"the model": curve[:, 0]} | ({} if work.target is None else {"last one again": curve[:, 1]})
+    shown = {f"{error}, rows of {work.tally.width} together": lines}
+    if work.task == "classes":
+        shown["How sure, and how often right"] = {
+            "sure": more["claimed"],
+            "right": np.where(np.isnan(more["claimed"]), np.nan, 1 - curve[:, 0]),
+        }
+    elif work.task == "reals":
+        shown["Share of targets inside their interval"] = {"inside": more["claimed"]}
+    shown |= {"Points kept": {"points": more["points"]}, "Step size": {"eta": more["step_size"]}}
+    return Curves(rows, shown, rows[more["drift_alarms"] > 0])
+
+
+def _traces(what: Any) -> list[Any]:
+    trace = getattr(what, "trace_", what)
+    traces = [trace] if hasattr(trace, "eta") else list(trace) if isinstance(trace, list | tuple) else []
+    if not traces or not all(hasattr(trace, "eta") for trace in traces):
+        raise TypeError(
+            f"run draws what `onkel run` saved, an estimator that has learned, a trace or several; got {type(what).__name__}"
+        )
+    return traces
+
+
+def _of_traces(traces: list[Any]) -> Curves:
+    mistake, loss, eta, size = (
+        np.concatenate([getattr(trace, name) for trace in traces]) for name in ("mistake", "loss", "eta", "size")
+    )
+    drift = np.concatenate([getattr(trace, "drift", np.zeros(len(trace.eta), bool)) for trace in traces])
+    width = -(-len(eta) // 256)
+    starts = np.arange(0, len(eta), width)
+    ends = np.minimum(starts + width, len(eta))
+
+    def mean(values: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(values.astype(float), starts) / (ends - starts)
+
+    title, error = ("Mistakes", mistake) if mistake.any() else ("Loss", loss)
+    shown = {f"{title}, rows of {width} together": {"the model": mean(error)}, "Points kept": {"points": mean(size)}}
+    return Curves(ends, {**shown, "Step size": {"eta": mean(eta)}}, np.flatnonzero(drift) + 1)

@@ -12,14 +12,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from river import base
-from river.utils import dataframe
 
 from onkel.auto.twins import AutoClassifier as AutoClassifier
 from onkel.core.gate import must
 from onkel.estimators import classifier, novelty, regressor
 from onkel.estimators.examples import Encoded
 from onkel.estimators.parameters import ClassifierParameters, NoveltyParameters, RegressorParameters
+from onkel.terminal.extras import need
+
+need("onkel.river", "river")
+
+from river import base  # noqa: E402
+from river.utils import dataframe  # noqa: E402
 
 
 class _RiverModel(base.Estimator):

@@ -1,4 +1,4 @@
-"""`onkel info`: what a model file holds, from its header alone."""
+"""`onkel info`: what a model file holds, from its header alone; with --check the whole file is read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from onkel.persist import BadFile, header
+from onkel.persist import BadFile, header, load
 from onkel.terminal.escape import for_terminal
 from onkel.terminal.progress import say
 
@@ -20,12 +20,14 @@ def add_parser(subparsers: Any) -> None:
     info = subparsers.add_parser(
         "info",
         help="tell what a model file holds",
-        description="Tells what a model file holds. Only its header is read; no model is made of it, no code is run.",
+        description="Tells what a model file holds. Only its header is read; no model is made of it, no code is run. --check reads "
+        "and compares all of it, as onkel.load does.",
         epilog="examples\n  onkel info prices.onkel\n  onkel info prices.onkel --json | jq .model",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     info.add_argument("file", metavar="FILE", help="a file that onkel.save or `onkel run` wrote")
     info.add_argument("--json", action="store_true", help="the header as it is")
+    info.add_argument("--check", action="store_true", help="read the whole file and say whether it is sound")
     info.set_defaults(run=show)
 
 
@@ -40,10 +42,21 @@ def show(arguments: argparse.Namespace) -> int:
         return 1
     if arguments.json:
         print(json.dumps(head, indent=1))
-        return 0
+        return 0 if not arguments.check else check(arguments.file)
     print(for_terminal(f"{arguments.file}: {head['kind']}, format {head['format']}, written by onkel {head.get('onkel')}"))
     for name, value in facts(head):
         print(f"  {name:<12} {for_terminal(value)}")
+    return 0 if not arguments.check else check(arguments.file)
+
+
+def check(file: str) -> int:
+    """Read everything, make the model, drop it again."""
+    try:
+        load(file)
+    except BadFile as error:
+        say("onkel info --check", error)
+        return 1
+    print("checked: every array and number of it is sound")
     return 0
 
 
@@ -61,7 +74,12 @@ def facts(head: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "parameters", some([f"{name}={spelled(value)}" for name, value in parameters.items() if value is not None])
         inner = at(inner, "model")
         if classes := at(inner, "classes"):
-            yield "classes", some([spelled(name) for name in classes] if isinstance(classes, list) else classes)
+            yield (
+                "classes",
+                f"{len(classes)}: {some([spelled(name) for name in classes])}" if isinstance(classes, list) else str(classes),
+            )
+        if isinstance(gamma := at(inner, "gamma"), float):
+            yield "gamma", f"{gamma:.6g}, settled"
     learner = at(model, "learner")
     if isinstance(learner, dict):
         yield from ((name, spelled(learner.get(name))) for name in ("kernel", "loss", "step", "budget"))
@@ -70,10 +88,14 @@ def facts(head: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "examples", count(numbers.get("t"))
         yield "points", count(numbers.get("n"))
         width = at(state, "width")
-        yield "width", {0: "none yet", -1: "objects"}.get(width, str(width)) if isinstance(width, int) else str(width)
+        said = {0: "none seen yet", -1: "objects, for a kernel of their own"}
+        yield "features", said.get(width, f"{width} numbers") if isinstance(width, int) else str(width)
     arrays = at(head, "arrays")
     if isinstance(arrays, dict):
-        yield "arrays", f"{len(arrays)}, {sum(bytes_of(about) for about in arrays.values())} bytes"
+        yield "memory", f"{sum(bytes_of(about) for about in arrays.values())} bytes in {len(arrays)} arrays"
+    if isinstance(notes := at(head, "notes"), dict):
+        for name, value in islice(notes.items(), SHOWN):
+            yield "note", f"{name}: {spelled(value)}"
 
 
 def at(tree: Any, *path: str) -> Any:

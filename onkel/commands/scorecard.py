@@ -6,16 +6,15 @@ What :command:`onkel run` keeps in a file is a :class:`Run`; ``onkel.load`` give
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone, config_context
 
+from onkel import Hinge, KernelClassifier, KernelRegressor, NoveltyDetector
+from onkel.commands.answers import Answers, alerts, answers, frame_values
 from onkel.core.gate import is_count, is_finite, must
-from onkel.core.maths.losses import Hinge
-from onkel.estimators.classifier import KernelClassifier
-from onkel.estimators.novelty import NoveltyDetector
-from onkel.estimators.regressor import KernelRegressor
 
 # The papers' algorithms in the parameters of the estimators: what they usually take, and what makes them what they are.
 MODELS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -28,6 +27,8 @@ MODELS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "perceptron": ({"drop": "oldest", "eta": 1.0}, {"step": "explicit", "lam": 0.0, "loss": Hinge(rho=1e-9)}),
 }
 ESTIMATORS = {"classes": KernelClassifier, "reals": KernelRegressor, "novelty": NoveltyDetector}
+STEPS = {"implicit": "silk", "explicit": "norma", "adaptive": "svmd"}  # as the estimators call them
+MORE = 5  # columns of details
 WINDOWS = 256  # at most so many points in a curve
 FEW = 20  # whole numbers of at most so many kinds are classes
 
@@ -71,33 +72,60 @@ class Scale:
 class Tally:
     """The score card: errors of the model and of the simplest rivals, in total and over windows of the stream.
 
-    columns: error of the model, error of "the same as last time", and for reals the squared error, else 0.
+    errors  the model's, that of "the same as last time", and for reals the squared one, else 0
+    more    points kept, step size, alarms of a drift detector; rows whose uncertainty was told before they were learned, and of
+            these: the probability given to the class predicted, or how many targets lay inside their interval
     """
 
     def __init__(self) -> None:
         self.rows, self.width = 0, 100
         self.total = np.zeros(3)
-        self.curve = np.zeros((WINDOWS, 4))  # rows, and the three columns
+        self.curve = np.zeros((WINDOWS, 4))  # rows, and the three errors
+        self.more = np.zeros((WINDOWS, MORE))
 
-    def add(self, errors: Floats) -> None:
+    def add(self, errors: Floats, more: Floats | None = None) -> None:
         self.total = np.cumsum(np.concatenate((self.total[None], errors)), axis=0)[-1]
         while (self.rows + len(errors) - 1) // self.width >= WINDOWS:
-            pairs = self.curve.reshape(WINDOWS // 2, 2, 4).sum(axis=1)
-            self.curve = np.concatenate((pairs, np.zeros_like(pairs)))
+            for name in ("curve", "more"):
+                values = getattr(self, name)
+                pairs = values.reshape(WINDOWS // 2, 2, -1).sum(axis=1)
+                setattr(self, name, np.concatenate((pairs, np.zeros_like(pairs))))
             self.width *= 2
         window = (self.rows + np.arange(len(errors))) // self.width
         for column, values in enumerate((np.ones(len(errors)), *errors.T)):
             self.curve[:, column] += np.bincount(window, values, minlength=WINDOWS)
+        for column, values in enumerate(() if more is None else more.T):
+            self.more[:, column] += np.bincount(window, values, minlength=WINDOWS)
         self.rows += len(errors)
 
     def means(self) -> Floats:
         return self.total / max(self.rows, 1)
 
     def windows(self) -> tuple[Floats, Floats]:
-        """Last row of each window, and the mean of each column in it."""
+        """Last row of each window, and the mean of each column of errors in it."""
         used = self.curve[:, 0] > 0
         counts = self.curve[used, :1]
         return np.cumsum(counts[:, 0]), self.curve[used, 1:] / counts
+
+    def details(self) -> dict[str, Floats]:
+        """For each window: points kept, step size, alarms of drift, and what the model claimed; not a number where unknown."""
+        used = self.curve[:, 0] > 0
+        count, more = self.curve[used, 0], self.more[used]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            known = np.where(more[:, 0] > 0, count, np.nan)  # windows of a file that was written before these were kept are empty
+            return {
+                "points": more[:, 0] / known,
+                "step_size": more[:, 1] / known,
+                "drift_alarms": more[:, 2],
+                "claimed": more[:, 4] / np.where(more[:, 3] > 0, more[:, 3], np.nan),
+            }
+
+
+class Learned(NamedTuple):
+    """What rows were met with before they were learned."""
+
+    errors: Floats  # 0 or 1 for classes and alerts, |y - f| for reals
+    answers: Answers | None  # for novelty always
 
 
 class Run:
@@ -106,8 +134,9 @@ class Run:
     ``predict`` takes rows with the columns ``features``; ``model`` is the estimator, which sees them scaled.
     """
 
-    def __init__(self, model: Any, task: str, features: list[str], target: str | None, scale: bool = True):
+    def __init__(self, model: Any, task: str, features: list[str], target: str | None, scale: bool = True, decimal: str = "."):
         self.model, self.task, self.features, self.target = model, task, list(features), target
+        self.decimal = decimal  # how the table writes the point of a number
         self.scale = Scale(len(features)) if scale else None
         self.tally = Tally()
         self.last: Any = None  # target of the row before
@@ -117,28 +146,60 @@ class Run:
         self.source: dict[str, Any] = {}  # which stream, and how many of its rows have been read
         self.bad = 0
 
-    def learn(self, X: Floats, y: list[Any]) -> Floats:
-        """Predict the rows, then learn them; returns each one's error: 0 or 1 for classes and alerts, |y - f| for reals."""
+    def learn(self, X: Floats, y: list[Any], tell: bool = False) -> Learned:
+        """Predict the rows, then learn them.
+
+        ``tell`` asks for how sure each answer was, too; that takes longer.
+        """
         Z = X if self.scale is None else self.scale.scaled(X)
-        if self.task == "novelty":
+        told = self._row_by_row(Z, y) if tell or self.task == "novelty" else None
+        more = np.zeros((len(Z), MORE))
+        if told is not None and self.task == "novelty":  # what the trace calls a mistake is a loss above 0
             trace = self.model.partial_fit(Z).trace_
-            errors = np.stack((trace.mistake, np.zeros(len(Z)), np.zeros(len(Z))), axis=1)
+            errors = np.stack((told.prediction, np.zeros(len(Z)), np.zeros(len(Z))), axis=1)
         elif self.task == "classes":
             trace = self.model.partial_fit(Z, np.array(y, dtype=object)).trace_
             errors = np.stack((trace.mistake, self._same_as_last(y), np.zeros(len(Z))), axis=1)
             self._count(y)
         else:
             targets = np.array(y)
-            gap = targets - self.model.partial_fit(Z, targets).trace_.scores
+            trace = self.model.partial_fit(Z, targets).trace_
+            gap = targets - trace.scores
             before = np.concatenate(([targets[0] if self.last is None else self.last], targets[:-1]))
             errors = np.stack((np.abs(gap), np.abs(targets - before), gap * gap), axis=1)
             for i, target in enumerate(y, self.tally.rows + 1):
                 self.mean_error += abs(target - self.mean) if i > 1 else 0.0
                 self.mean += (target - self.mean) / i
+        more[:, 0], more[:, 1], more[:, 2] = trace.size, trace.eta, trace.drift
+        if told is not None and self.task != "novelty":
+            claimed = told.probability if self.task == "classes" else told.inside(np.array(y))
+            more[:, 3], more[:, 4] = np.isfinite(claimed), np.nan_to_num(claimed)
         if y:
             self.last = y[-1]
-        self.tally.add(errors.astype(np.float64))
-        return errors[:, 0]
+        self.tally.add(errors.astype(np.float64), more)
+        return Learned(errors[:, 0], told)
+
+    def _row_by_row(self, Z: Floats, y: list[Any]) -> Answers:
+        """What a twin of the model answers to each row before it learns it."""
+        twin = self.model.snapshot() if self.tally.rows else clone(self.model)
+        if self.task == "novelty":
+            return alerts(twin, Z)
+        told = []
+        with config_context(assume_finite=True):
+            for i in range(len(Z)):
+                told.append(answers(self.task, twin, Z[i : i + 1]))
+                twin.learn_one(Z[i], y[i])
+        return Answers.joined(told)
+
+    def answers(self, X: Any) -> Answers:
+        """What the model says of rows of the raw columns, or of a data frame that has them.  Never changes the run."""
+        X = frame_values(X, self.features)
+        return answers(self.task, self.model, X if self.scale is None else self.scale.scaled(X, learn=False))
+
+    def predict(self, X: Any) -> Any:
+        """Predictions for rows of the raw columns, or for a data frame that has them.  Never changes the run."""
+        X = frame_values(X, self.features)
+        return self.model.predict(X if self.scale is None else self.scale.scaled(X, learn=False))
 
     def _same_as_last(self, y: list[str]) -> list[bool]:
         return [now != before for now, before in zip(y, [self.last, *y[:-1]])]
@@ -151,13 +212,6 @@ class Run:
             self.frequent[label] = self.frequent.get(label, 0) + 1
             if top is None or self.frequent[label] > self.frequent[top]:
                 top = label
-
-    def predict(self, X: Any) -> Any:
-        """Predictions for rows of the raw columns, or for a data frame that has them.  Never changes the run."""
-        if hasattr(X, "columns"):
-            X = X[self.features]
-        X = np.asarray(X, np.float64)
-        return self.model.predict(X if self.scale is None else self.scale.scaled(X, learn=False))
 
     def report(self) -> dict[str, Any]:
         """What has been measured, as plain values."""
@@ -176,12 +230,14 @@ class Run:
         state = self.model.state_ if self.tally.rows else None
         figures |= {"points": 0 if state is None else state.size, "bytes": self.model.nbytes}
         figures["curve"] = {"rows": rows.astype(int).tolist(), "error": curve[:, 0].tolist(), "error_of_last": curve[:, 1].tolist()}
+        for name, values in self.tally.details().items():
+            figures["curve"][name] = [float(value) if np.isfinite(value) else None for value in values]
         return figures
 
     _PLAIN = ("task", "features", "target", "last", "frequent", "majority_errors", "mean_error", "mean", "source", "bad")
 
     def _to_file(self) -> dict[str, Any]:
-        header = {name: getattr(self, name) for name in self._PLAIN}
+        header = {name: getattr(self, name) for name in (*self._PLAIN, "decimal")}
         header["model"] = {"header": self.model._to_file(), "arrays": {}}  # two dicts since format 1
         header["scale"] = None if self.scale is None else np.stack(list(vars(self.scale).values()))
         header["tally"] = vars(self.tally)
@@ -203,51 +259,41 @@ class Run:
         run = cls(model, header["task"], features, header["target"], scale is not None)
         for name in cls._PLAIN:
             setattr(run, name, header[name])
+        run.decimal = header.get("decimal", ".")
+        must(type(run.decimal) is str and len(run.decimal) == 1, "the point of its numbers")
         if run.scale is not None:
             must(is_finite(scale, (4, len(features)), np.float64) and (abs(scale) < 1e150).all(), "the scale of its columns")
             run.scale.count, run.scale.first, run.scale.sums, run.scale.squares = scale
+        tally = {"more": np.zeros((WINDOWS, MORE)), **tally}  # older files lack it
         must(set(tally) == set(vars(run.tally)) and is_count(tally["rows"]) and is_count(tally["width"]), "its score card")
         must(tally["width"] >= 1 and is_finite(tally["total"], (3,), np.float64), "its score card")
         must(is_finite(tally["curve"], (WINDOWS, 4), np.float64) and (tally["curve"][:, 0] >= 0).all(), "its score card")
+        must(is_finite(tally["more"], (WINDOWS, MORE), np.float64), "its score card")
         vars(run.tally).update(tally)
         return run
 
 
-def start(
-    task: str,
-    features: list[str],
-    target: str | None,
-    *,
-    model: str | None = None,
-    kernel: str | None = None,
-    gamma: Any = None,
-    loss: str | None = None,
-    eta: float | None = None,
-    lam: float | None = None,
-    C: float | None = None,
-    budget: int | None = None,
-    drop: str | None = None,
-    nu: float | None = None,
-    missing: str | None = None,
-    scale: bool = True,
-) -> Run:
-    """A run with one of the papers' algorithms; what is None takes that algorithm's usual value."""
+def start(task: str, features: list[str], target: str | None, model: str | None = None, decimal: str = ".", **options: Any) -> Run:
+    """A run with one of the papers' algorithms, by its name or its kind of step.
+
+    ``options`` are parameters of the estimator, and ``scale``; what is None takes that algorithm's usual value.
+    """
     model = model or ("norma" if task == "novelty" else "silk")
+    model = STEPS.get(model, model)
     if model not in MODELS:
-        raise ValueError(f"model must be one of {', '.join(MODELS)}; got {model!r}")
+        raise ValueError(f"model must be one of {', '.join((*MODELS, *STEPS))}; got {model!r}")
     if model in ("perceptron", "pa") and task == "novelty":
         raise ValueError(f"{model} needs a target; for novelty take one of silk, ilk, norma, svmd")
     if model == "perceptron" and task == "reals":
         raise ValueError("the perceptron separates classes; for reals take one of silk, ilk, norma, svmd, pa")
-    wanted: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "loss": loss, "eta": eta, "lam": lam, "C": C, "drop": drop}
-    wanted |= {"budget": budget, "missing": missing, "nu": nu}
-    given = {name: value for name, value in wanted.items() if value is not None}
+    scale = options.pop("scale", True)
+    given = {name: value for name, value in options.items() if value is not None}
     usual, fixed = MODELS[model]
     if clash := [name for name in fixed if name in given]:
         raise ValueError(f"{model} is {model} by its own {' and '.join(fixed)}; leave {clash[0]} out, or take another model")
     if model == "pa" and task == "reals":
         usual = {**usual, "loss": "epsilon_insensitive"}
-    return Run(ESTIMATORS[task](**{**usual, **fixed, **given}), task, features, target, scale)
+    return Run(ESTIMATORS[task](**{**usual, **fixed, **given}), task, features, target, scale, decimal)
 
 
 def guess_task(target: str | None, values: list[Any]) -> str:
@@ -260,6 +306,8 @@ def guess_task(target: str | None, values: list[Any]) -> str:
         return "novelty"
     try:
         numbers = {float(value) for value in values}
+    except OverflowError:  # an integer of over 300 digits: a row for which an error says so
+        return "reals"
     except (TypeError, ValueError):
         return "classes"
-    return "classes" if len(numbers) <= FEW and all(number == int(number) for number in numbers) else "reals"
+    return "classes" if len(numbers) <= FEW and all(number.is_integer() for number in numbers) else "reals"

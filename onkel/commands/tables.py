@@ -1,72 +1,33 @@
-"""Tables as streams: CSV, NDJSON and Parquet, from files or standard input, a block of rows at a time.
+"""Tables as streams: an open file or standard input, and its rows as blocks of numbers.
 
 Memory is bounded by the block, whatever the length of the stream or of a line.  A row that cannot be read is a :class:`BadRow`,
-which names its line and column.  Files that end in .gz, .xz or .bz2 are unpacked on the way.
+which names its line and column.
 """
 
 from __future__ import annotations
 
-import bz2
-import csv
-import gzip
-import hashlib
 import json
-import lzma
 import os
-import sys
 import time
-from collections.abc import Iterator
-from typing import Any, BinaryIO, NamedTuple
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime
+from datetime import time as clock
+from typing import Any, BinaryIO
 
 import numpy as np
 
-BLOCK = 1000  # rows
-LINE_LIMIT = 2**24  # bytes
+from onkel.commands import formats
+from onkel.commands.rows import BLOCK, LONGEST_NAME, BadRow, Block, Limits, Row, missing
+
 LARGEST = 1e150  # squares of numbers beyond it overflow
-FORMATS = ("csv", "ndjson", "parquet")
-MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
-_PACKED = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
-ENDINGS = {
-    **dict.fromkeys((".csv", ".tsv", ".txt", ".data"), "csv"),
-    **dict.fromkeys((".ndjson", ".jsonl", ".json"), "ndjson"),
-    ".parquet": "parquet",
-}
-_NOT_PIPED = "Parquet cannot be read from standard input, since its index stands at the end; give the name of the file"
-
-
-class BadTable(ValueError):
-    """The stream as a whole cannot be read; says why and what to do."""
-
-
-class BadRow(ValueError):
-    """One row cannot be read: where, and what is wrong with it."""
-
-    def __init__(self, line: int, column: str | None, problem: str, unit: str = "line"):
-        super().__init__(f"{unit} {line}{'' if column is None else f', column {column!r}'}: {problem}")
-        self.line, self.column = line, column
-
-
-class Row(NamedTuple):
-    """Values by column, as the format gives them: text from CSV; numbers, text, None from the others."""
-
-    line: int
-    values: list[Any]
-
-
-class Block(NamedTuple):
-    """Consecutive good rows; ``read`` counts all rows that it took, the bad ones included, but not the one that ended it."""
-
-    X: np.ndarray
-    y: list[Any]
-    read: int
-    bad: list[BadRow]
-    end: BadRow | None = None
+WORDS = {"true": 1.0, "false": 0.0}
+MIDNIGHT = datetime(1970, 1, 1)
 
 
 class Table:
     """An open stream: ``columns``, and rows as an iterator of Row or BadRow.
 
-    ``unit`` is what a row's number counts: lines of text, or rows of a Parquet file.
+    ``unit`` is what a row's number counts: lines of text, or rows of a file that has no lines.
     """
 
     def __init__(
@@ -77,40 +38,45 @@ class Table:
         delimiter: str | None = None,
         header: bool = True,
         encoding: str = "utf-8",
+        limits: Limits | None = None,
     ):
         self.path, self.name = path, "standard input" if path == "-" else path
-        self.format = format or _format(path)
-        self.delimiter, self.header, self.encoding = delimiter, header, encoding
-        self.unit = "row" if self.format == "parquet" else "line"
+        self.format = format or formats.format_of(path)
+        self.limits = limits or Limits()
         self.size = os.path.getsize(path) if path != "-" and os.path.isfile(path) else 0
         self._raw: BinaryIO | None = None
         try:
-            self._open()
-            if twice := sorted({name for name in self.columns if self.columns.count(name) > 1}):
-                raise BadTable(f"{self.name}: two columns are called {twice[0]!r}; every column needs a name of its own")
+            self.columns, self._rows = self._open(header, delimiter, encoding)
         except BaseException:
             self.close()
             raise
+        self.place = {name: at for at, name in enumerate(self.columns)}
+        self.unit = "line" if self.format in ("csv", "ndjson") else "row"
 
-    def _open(self) -> None:
-        if self.format == "parquet":
-            self.columns, self._rows = _parquet(self.path)
-            return
+    def _open(self, header: bool, delimiter: str | None, encoding: str) -> formats.Columns:
+        if self.format in formats.ARROW:
+            return formats.read_arrow(self.path, self.format, self.limits)
         if self.path == "-":
-            stream: Any = sys.stdin.buffer
+            stream: Any = formats.standard_input()
         else:
             self._raw = open(self.path, "rb")
-            unpack = _PACKED.get(os.path.splitext(self.path)[1])
-            stream = self._raw if unpack is None else unpack(self._raw)
-        lines = _lines(stream, self.name)
-        if self.format is None:  # standard input of unknown kind: its first character tells
-            number, first = next(lines)
-            self.format = "ndjson" if first.lstrip(b"\xef\xbb\xbf \t").startswith(b"{") else "csv"
-            if first.startswith(b"PAR1"):
-                raise BadTable(_NOT_PIPED)
-            lines = _before((number, first), lines)
-        read = _ndjson if self.format == "ndjson" else _csv
-        self.columns, self._rows = read(lines, self)
+            stream = formats.unpacked(self.path, self._raw)
+        if self.format == "json":
+            return formats.read_array(stream, self.name, self.limits)
+        if self.format != "csv":  # the first character tells
+            first = formats.pull(stream.peek, 64, self.name, "line 0").lstrip(b"\xef\xbb\xbf \t\r\n")[:4]
+            if first.startswith(b"[") and (self.format is None or self.path.split(".")[-1].lower() != "ndjson"):
+                self.format = "json"
+                return formats.read_array(stream, self.name, self.limits)
+            if self.format is None:
+                if first in (b"PAR1", b"ARRO"):
+                    formats.arrow("-", "parquet" if first == b"PAR1" else "feather")
+                self.format = "ndjson" if first.startswith(b"{") else "csv"
+        lines = formats.lines(stream, self.name, self.limits)
+        if self.format == "ndjson":
+            return formats.read_ndjson(lines, self.name, self.limits)
+        self.format = "csv"
+        return formats.read_csv(formats.CSV(lines, self.name, encoding, self.limits), header, delimiter)
 
     def __iter__(self) -> Iterator[Row | BadRow]:
         return self._rows
@@ -125,183 +91,42 @@ class Table:
             self._raw.close()
 
 
-def stem(path: str) -> str:
-    """A name for what comes out of a stream.
+def seconds(value: Any) -> float | None:
+    """A date or a time as a number: seconds since 1970 began, or since midnight; None for what is neither.
 
-    >>> stem("data/elec.2020.csv.xz"), stem("-")
-    ('elec.2020', 'stdin')
+    >>> seconds("1970-01-02"), seconds("1970-01-01T00:01:00Z"), seconds("00:30"), seconds("up")
+    (86400.0, 60.0, 1800.0, None)
     """
-    name = "stdin" if path == "-" else os.path.basename(path)
-    while os.path.splitext(name)[1].lower() in (*ENDINGS, *_PACKED):
-        name = os.path.splitext(name)[0]
-    return name
-
-
-def _format(path: str) -> str | None:
-    stem, ending = os.path.splitext(path)
-    if ending in _PACKED:
-        ending = os.path.splitext(stem)[1]
-    if path == "-":
-        return None
-    if ending.lower() not in ENDINGS:
-        raise BadTable(f"{path}: the name does not tell the format; give --format {'|'.join(FORMATS)}")
-    return ENDINGS[ending.lower()]
-
-
-def _before(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
-
-
-def _lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
-    """Lines of bytes with their numbers; a line without end is an error, not a full memory."""
-    number = 0
-    while True:
+    if isinstance(value, str):
+        text = value.strip()
         try:
-            line = stream.readline(LINE_LIMIT)
-        except (EOFError, lzma.LZMAError, OSError, ValueError) as error:
-            raise BadTable(f"{name}: cannot be read beyond line {number} ({error})") from None
-        if not line:
-            return
-        number += 1
-        if len(line) >= LINE_LIMIT:
-            raise BadTable(f"{name}: line {number} is longer than {LINE_LIMIT // 2**20} MiB; this is no table of lines")
-        yield number, line
+            value = clock.fromisoformat(text) if ":" in text[:3] else datetime.fromisoformat(text)
+        except ValueError:
+            return None
+    if isinstance(value, datetime):
+        return value.timestamp() if value.tzinfo else value.replace(tzinfo=UTC).timestamp()
+    if isinstance(value, date):
+        return float((datetime(value.year, value.month, value.day) - MIDNIGHT).total_seconds())
+    if isinstance(value, clock):
+        return 3600.0 * value.hour + 60.0 * value.minute + value.second + 1e-6 * value.microsecond
+    return None
 
 
-# --- CSV -------------------------------------------------------------------------------------------------------------------------
+def as_number(value: Any, decimal: str = ".") -> float | None:
+    """The number that a cell holds: also true and false, dates and times; None if it holds something else.
 
-
-def _csv(lines: Iterator[tuple[int, bytes]], table: Table) -> tuple[list[str], Iterator[Row | BadRow]]:
-    spoiled: list[BadRow] = []
-
-    def text() -> Iterator[str]:
-        for number, line in lines:
-            try:
-                yield line.decode("utf-8-sig" if number == 1 and table.encoding == "utf-8" else table.encoding)
-            except UnicodeDecodeError as error:
-                spoiled.append(BadRow(number, None, f"not {table.encoding} text ({error.reason}); give --encoding latin-1, say"))
-                yield "\n"
-
-    decoded = text()
-    blank = 0
-    for first in decoded:
-        if first.strip():
-            break
-        blank += 1
-    else:
-        raise BadTable(f"{table.name} is empty: there is no row to learn from")
-    delimiter = table.delimiter or max(",;\t|", key=first.count)
-    reader = csv.reader(_before(first, decoded), delimiter=delimiter, strict=True)
+    >>> as_number(" 1.5 "), as_number("True"), as_number("1,5", ","), as_number("up")
+    (1.5, 1.0, 1.5, None)
+    """
+    if isinstance(value, str) and decimal != ".":
+        value = value.replace(decimal, ".")
     try:
-        names = next(reader)
-    except csv.Error as error:
-        raise BadTable(f"{table.name}: the first line is no list of column names ({error})") from None
-    if not table.header:
-        columns, ready = [str(i) for i in range(len(names))], [names]
-    else:
-        columns, ready = [name.strip() for name in names], []
-        if all(_is_number(name) for name in names):
-            raise BadTable(
-                f"{table.name}: the first line holds numbers only ({', '.join(names[:3])}, ...) and no names of columns; "
-                "give --no-header, and the columns are called 0, 1, 2, ..."
-            )
-
-    def rows() -> Iterator[Row | BadRow]:
-        yield from (Row(blank + 1, row) for row in ready)
-        while True:
-            start = blank + reader.line_num + 1  # a quoted field may go on over several lines
-            try:
-                row = next(reader)
-            except StopIteration:
-                yield from spoiled
-                return
-            except csv.Error as error:
-                yield BadRow(start, None, str(error))
-                continue
-            while spoiled:
-                yield spoiled.pop(0)
-            if len(row) == len(columns):
-                yield Row(start, row)
-            elif row:  # an empty line is nothing
-                yield BadRow(start, None, f"{len(row)} fields, but there are {len(columns)} columns")
-
-    return columns, rows()
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-# --- NDJSON ----------------------------------------------------------------------------------------------------------------------
-
-
-def _ndjson(lines: Iterator[tuple[int, bytes]], table: Table) -> tuple[list[str], Iterator[Row | BadRow]]:
-    def objects() -> Iterator[tuple[int, dict[str, Any]] | BadRow]:
-        for number, line in lines:
-            if not line.strip():
-                continue
-            try:
-                found = json.loads(line.removeprefix(b"\xef\xbb\xbf"))
-            except (ValueError, RecursionError) as error:
-                yield BadRow(number, None, f"not JSON ({error})")
-                continue
-            yield (number, found) if isinstance(found, dict) else BadRow(number, None, "not a JSON object {...}")
-
-    parsed = objects()
-    ahead: list[Any] = []
-    for item in parsed:  # the first good object names the columns
-        ahead.append(item)
-        if not isinstance(item, BadRow) or len(ahead) == BLOCK:
-            break
-    if not ahead:
-        raise BadTable(f"{table.name} is empty: there is no row to learn from")
-    if isinstance(ahead[-1], BadRow):
-        raise BadTable(f"{table.name}: no line is a JSON object; {ahead[0]}")
-    columns = list(ahead[-1][1])
-
-    def rows() -> Iterator[Row | BadRow]:
-        for source in (ahead, parsed):
-            for item in source:
-                yield item if isinstance(item, BadRow) else Row(item[0], [item[1].get(name) for name in columns])
-
-    return columns, rows()
-
-
-# --- Parquet ---------------------------------------------------------------------------------------------------------------------
-
-
-def _parquet(path: str) -> tuple[list[str], Iterator[Row | BadRow]]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise BadTable("reading Parquet needs pyarrow: pip install pyarrow") from None
-    if path == "-":
-        raise BadTable(_NOT_PIPED)
-    try:
-        file = pyarrow.parquet.ParquetFile(path)
-    except pyarrow.ArrowException as error:
-        raise BadTable(f"{path}: not a Parquet file ({error})") from None
-
-    def rows() -> Iterator[Row | BadRow]:
-        number = 0
-        try:
-            for batch in file.iter_batches(batch_size=BLOCK):
-                for values in zip(*(column.to_pylist() for column in batch.columns)):
-                    number += 1
-                    yield Row(number, list(values))
-        except pyarrow.ArrowException as error:
-            raise BadTable(f"{path}: cannot be read beyond row {number} ({error})") from None
-
-    return list(file.schema_arrow.names), rows()
-
-
-# --- from rows to numbers --------------------------------------------------------------------------------------------------------
+        return float(value)
+    except (TypeError, ValueError):
+        pass
+    if isinstance(value, str) and value.strip().lower() in WORDS:
+        return WORDS[value.strip().lower()]
+    return seconds(value)
 
 
 class Reader:
@@ -309,12 +134,27 @@ class Reader:
 
     target   a column, or None; reals says whether it holds numbers or names of classes
     gaps     whether a missing feature is NaN or a bad row
+    known    the classes so far; a row with one more than the limits allow is a bad row
+    own      columns that blocks bring along as they are
     """
 
-    def __init__(self, table: Table, features: list[str], target: str | None, reals: bool = False, gaps: bool = False):
+    def __init__(
+        self,
+        table: Table,
+        features: list[str],
+        target: str | None,
+        reals: bool = False,
+        gaps: bool = False,
+        decimal: str = ".",
+        known: Any = (),
+        own: Iterable[str] = (),
+    ):
         self.table, self.features, self.target, self.reals, self.gaps = table, features, target, reals, gaps
-        self._where = [table.columns.index(name) for name in features]
-        self._target = None if target is None else table.columns.index(target)
+        self.decimal, self.known = decimal, set(known)
+        self.own = list(own)
+        self._own = [table.place[name] for name in self.own]
+        self._where = [table.place[name] for name in features]
+        self._target = None if target is None else table.place[target]
 
     def numbers(self, row: Row) -> list[float]:
         """The features of one row, checked."""
@@ -331,12 +171,24 @@ class Reader:
         """The target of one row: a float, the name of a class, or None."""
         if self._target is None:
             return None
-        value = row.values[self._target]
         if self.reals:
             return self._number(row, self._target, False)
+        return self._name(row, self._target)
+
+    def _name(self, row: Row, at: int) -> str:
+        value = row.values[at]
         if missing(value):
-            raise self._bad(row, self._target, "the target is missing")
-        return value.strip() if isinstance(value, str) else json.dumps(value, default=str)
+            raise self._bad(row, at, "the target is missing")
+        name = value.strip() if isinstance(value, str) else json.dumps(value, default=str)
+        if name not in self.known:
+            if len(name) > LONGEST_NAME:
+                raise self._bad(row, at, f"the name of a class, of over {LONGEST_NAME} characters: {name[:40]!r} ...")
+            if len(self.known) >= self.table.limits.classes:
+                most = self.table.limits.classes
+                raise self._bad(row, at, f"{name[:40]!r} would be class {most + 1}, and at most {most} are taken. A column that "
+                                "names its rows is no target: give another one, --task reals, or --max-classes")  # fmt: skip
+            self.known.add(name)
+        return name
 
     def _number(self, row: Row, at: int, gaps: bool) -> float:
         value = row.values[at]
@@ -345,9 +197,11 @@ class Reader:
                 return np.nan
             raise self._bad(row, at, "the value is missing")
         try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            raise self._bad(row, at, f"{str(value)[:40]!r} is not a number") from None
+            number = as_number(value, self.decimal)
+        except OverflowError:
+            number = np.inf
+        if number is None:
+            raise self._bad(row, at, f"{str(value)[:40]!r} is not a number")
         if not abs(number) <= LARGEST:
             raise self._bad(row, at, f"{str(value)[:40]} is not a finite number below {LARGEST:g}")
         return number
@@ -355,8 +209,16 @@ class Reader:
     def _bad(self, row: Row, at: int, problem: str) -> BadRow:
         return BadRow(row.line, self.table.columns[at], problem, self.table.unit)
 
+    def read(
+        self, rows: Iterator[Row | BadRow], skip: int = 0, *, stop: bool = False, patience: float | None = None
+    ) -> Iterator[Block]:
+        """Blocks of the rows, of which ``skip`` have been passed over; where the file has columns, a column at a time."""
+        if self.table.format in formats.ARROW:
+            return self.columns(skip, stop)
+        return self.blocks(rows, skip, stop=stop, patience=patience)
+
     def blocks(
-        self, rows: Iterator[Row | BadRow], *, size: int = BLOCK, stop: bool = False, patience: float | None = None
+        self, rows: Iterator[Row | BadRow], skip: int = 0, *, size: int = BLOCK, stop: bool = False, patience: float | None = None
     ) -> Iterator[Block]:
         """Blocks of ``size`` good rows, the last one shorter.
 
@@ -364,11 +226,13 @@ class Reader:
         """
         X: list[list[float]] = []
         y: list[Any] = []
+        places: list[int] = []
+        own: list[list[Any]] = []
         bad: list[BadRow] = []
-        read, begun = 0, time.monotonic()
+        before, read, begun = skip, 0, time.monotonic()
 
         def block(end: BadRow | None = None) -> Block:
-            return Block(np.array(X, np.float64).reshape(len(X), len(self.features)), y, read, bad, end)
+            return Block(np.array(X, np.float64).reshape(len(X), len(self.features)), y, places, own, read, bad, end)
 
         for row in rows:
             try:
@@ -377,6 +241,9 @@ class Reader:
                 goal = self.goal(row)
                 X.append(self.numbers(row))
                 y.append(goal)
+                places.append(before + read + 1)
+                if self._own:
+                    own.append([row.values[at] for at in self._own])
             except BadRow as error:
                 if stop:
                     yield block(error)
@@ -385,46 +252,90 @@ class Reader:
             read += 1
             if len(X) == size or len(bad) == size or (patience is not None and time.monotonic() - begun > patience):
                 yield block()
-                X, y, bad, read, begun = [], [], [], 0, time.monotonic()
+                before += read
+                X, y, places, own, bad, read, begun = [], [], [], [], [], 0, time.monotonic()
         if read:
             yield block()
 
+    def columns(self, skip: int, stop: bool = False) -> Iterator[Block]:
+        """The same blocks out of Parquet or feather, a column at a time; what is not plain numbers there goes row by row."""
+        number = 0
+        needed = list(dict.fromkeys([*self.features, *([self.target] if self.target else []), *self.own]))
+        for batch in formats.batches(formats.arrow(self.table.path, str(self.table.format)), self.table.path, needed):
+            first, number = number, number + len(batch)
+            if number <= skip:
+                continue
+            if first < skip:
+                first, batch = skip, batch.slice(skip - first)
+            plain = self._at_once(batch, first)
+            for block in [plain] if plain is not None else self.blocks(self._rows_of(batch, first), first, stop=stop):
+                yield block
+                if block.end is not None:
+                    return
 
-def missing(value: Any) -> bool:
-    if isinstance(value, str):
-        return value.strip().lower() in MISSING
-    return value is None or (isinstance(value, float) and value != value)
+    def _at_once(self, batch: Any, first: int) -> Block | None:
+        """A batch as a block, if all of it is plain."""
+        X, places = np.empty((len(batch), len(self.features))), range(first + 1, first + len(batch) + 1)
+        for column, name in enumerate(self.features):
+            values = plain_column(batch.column(name))
+            if values is None:
+                return None
+            X[:, column] = values
+        if not ((np.abs(X) <= LARGEST) | (self.gaps & np.isnan(X))).all():
+            return None
+        y: list[Any] = [None] * len(batch)
+        if self._target is not None and self.reals:
+            values = plain_column(batch.column(self.target))
+            if values is None or not (np.abs(values) <= LARGEST).all():
+                return None
+            y = values.tolist()
+        elif self._target is not None:
+            names = batch.column(self.target).to_pylist()
+            blank = [None] * len(self.table.columns)
+            try:
+                y = [self._name(Row(place, [*blank[: self._target], name]), self._target) for place, name in zip(places, names)]
+            except BadRow:
+                return None
+        own = [list(values) for values in zip(*(batch.column(name).to_pylist() for name in self.own))]
+        return Block(X, y, list(places), own, len(batch), [])
+
+    def _rows_of(self, batch: Any, first: int) -> Iterator[Row]:
+        columns = {self.table.place[name]: batch.column(name).to_pylist() for name in batch.schema.names}
+        for i in range(len(batch)):
+            values: list[Any] = [None] * len(self.table.columns)
+            for at, column in columns.items():
+                values[at] = column[i]
+            yield Row(first + i + 1, values)
 
 
-def texts(columns: list[str], rows: list[Row | BadRow]) -> list[str]:
+def plain_column(column: Any) -> np.ndarray | None:
+    """Integers, numbers and booleans of an Arrow column, None as NaN; None for what has to be looked at cell by cell."""
+    import pyarrow as pa
+
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        return None
+    values = column.to_numpy(zero_copy_only=False)
+    if values.dtype.kind == "O":  # True, False and None
+        values = np.array([np.nan if value is None else value for value in values], np.float64)
+    return values.astype(np.float64)
+
+
+def texts(columns: list[str], rows: list[Row | BadRow], decimal: str = ".") -> list[str]:
     """The columns in which these rows hold no number, but something else."""
-    found = []
-    for at, name in enumerate(columns):
-        values = [row.values[at] for row in rows if isinstance(row, Row) and not missing(row.values[at])]
-        if values and not any(isinstance(value, bool | int | float) or _is_number(str(value)) for value in values):
-            found.append(name)
-    return found
+    good = [row.values for row in rows if isinstance(row, Row)]
+    return [name for at, name in enumerate(columns) if _is_text((values[at] for values in good), decimal)]
 
 
-class Marked:
-    """Rows on their way, with a digest of the first ones, so that a stream is recognised when it is read again."""
-
-    FIRST = 100
-
-    def __init__(self, rows: Iterator[Row | BadRow]):
-        self._rows, self._hash = rows, hashlib.sha256()
-        self._digests = [self._hash.hexdigest()]
-
-    def __iter__(self) -> Iterator[Row | BadRow]:
-        return self
-
-    def __next__(self) -> Row | BadRow:
-        row = next(self._rows)
-        if len(self._digests) <= self.FIRST:
-            self._hash.update(repr(row.values if isinstance(row, Row) else str(row)).encode("utf-8", "surrogatepass"))
-            self._digests.append(self._hash.hexdigest())
-        return row
-
-    def mark(self, read: int) -> str:
-        """The digest of the first rows, if so many have been read."""
-        return self._digests[min(read, len(self._digests) - 1)]
+def _is_text(values: Iterator[Any], decimal: str) -> bool:
+    """Whether there is something in the column, and no number in it."""
+    some = False
+    for value in values:
+        if not missing(value):
+            some = True
+            try:
+                if as_number(value, decimal) is not None:
+                    return False
+            except OverflowError:
+                return False
+    return some

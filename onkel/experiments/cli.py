@@ -10,6 +10,7 @@ from typing import Any
 
 from onkel import data
 from onkel.terminal.arguments import natural, whole
+from onkel.terminal.extras import need
 from onkel.terminal.progress import minutes, say
 
 from . import NAMES, every_figure, figure, report, runner
@@ -50,6 +51,9 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         say("onkel reproduce", error)
         return 2
+    need("onkel reproduce", "matplotlib", *(["river"] if arguments.peers else []))
+    for experiment in [] if arguments.quick else chosen:
+        need(f"onkel reproduce {experiment.name}", *experiment.packages)
     size = "quick" if arguments.quick else "full"
     setting = Setting(size, arguments.seed, arguments.data, arguments.peers)
     return reproduce(chosen, setting, arguments.out, arguments.jobs, arguments.fresh)
@@ -60,9 +64,9 @@ def reproduce(chosen: list[Experiment], setting: Setting, out: Path, jobs: int, 
     start = time.perf_counter()
     missing: dict[str, str] = {}
     for experiment in chosen:
-        for need in experiment.needs if setting.full else ():
+        for name in experiment.needs if setting.full else ():
             try:
-                data.find(need, setting.directory)
+                data.find(name, setting.directory)
             except data.MissingData as error:
                 missing[experiment.name] = str(error)
     ready = [experiment for experiment in chosen if experiment.name not in missing]

@@ -98,6 +98,7 @@ class Experiment:
     table: Callable[[Numbers], list[dict[str, Any]]] = lambda numbers: []
     needs: tuple[str, ...] = ()
     notes: str = ""
+    packages: tuple[str, ...] = ()  # that reading the data needs, beyond matplotlib, which draws all figures
 
 
 # --- the comparisons that checks are made of ----------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -34,11 +35,24 @@ share = number(float, 5e-324, 1.0, "a number above 0 and at most 1")
 
 
 def names(text: str) -> list[str]:
+    """Names with commas between them; one that holds a comma stands in quotation marks, as in a table.
+
+    >>> names('a, b,,"c, d"')
+    ['a', 'b', 'c, d']
     """
-    >>> names("a, b,,c")
-    ['a', 'b', 'c']
-    """
-    return [name.strip() for name in text.split(",") if name.strip()]
+    try:
+        found = next(csv.reader([text], skipinitialspace=True, strict=True), [])
+    except csv.Error as error:
+        raise argparse.ArgumentTypeError(f"needs names with commas between them, got {text!r} ({error})") from None
+    return [name for name in found if name.strip()]
+
+
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def size(text: str) -> int:

@@ -6,12 +6,19 @@ import argparse
 import os
 from pathlib import Path
 
+from onkel.terminal.extras import need
 from onkel.terminal.progress import say
 
-EXAMPLES = """examples
+EXAMPLES = """
+examples
   onkel video street.mp4 --out result.mp4 --boxes boxes.csv
   onkel video rtsp://camera/stream --masks masks --save street.onkel
   onkel video 0 --resume street.onkel
+
+`onkel video eval --help` tells how to measure the masks on sequences with labels.
+"""
+EVALUATING = """
+examples
   onkel video eval DIR --figure roc.png --sheets sheets
   onkel video eval DIR --ablate
 """
@@ -19,46 +26,50 @@ EXAMPLES = """examples
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     """Attach `video` to the command line."""
-    fill(
-        subparsers.add_parser(
-            "video", help="find what moves in a video", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
-    )
+    fill(subparsers.add_parser("video", help="find what moves in a video", formatter_class=argparse.RawDescriptionHelpFormatter))
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
     from onkel.video.film.pipeline import add_arguments
 
-    parser.description = "Finds moving objects in a video; `eval` measures how well, on sequences with labels."
-    parser.add_argument("input", help="a video file, a folder of pictures, a camera number, an rtsp:// or http:// address; or eval")
-    parser.add_argument("dir", nargs="?", help="for eval: a sequence or a folder of them (CDnet layout, or frames.zip with gt.npz)")
+    parser.description, parser.epilog = "Finds moving objects in a video: masks, boxes, a film.", EXAMPLES
+    parser.add_argument(
+        "input", metavar="INPUT", help="a video file, a folder of pictures, a camera number, an rtsp:// or http:// address"
+    )
     add_arguments(parser)
-    group = parser.add_argument_group("eval")
-    group.add_argument("--data", help="same as DIR; default: the environment variable ONKEL_DATA")
-    group.add_argument("--only", help="names of sequences, with commas")
-    group.add_argument("--methods", help="names of methods, with commas (onkel, silk, norma, MOG2, KNN, average)")
-    group.add_argument("--figure", help="write ROC and precision-recall curves to this file")
-    group.add_argument("--sheets", help="write a contact sheet of masks per sequence into this folder")
-    group.add_argument("--ablate", action="store_true", help="our default with each part taken out, instead of other methods")
-    group.add_argument("--grid", action="store_true", help="AUC of silk and norma over a grid of settings, instead")
-    group.add_argument(
+    parser.set_defaults(run=watch)
+
+
+def fill_evaluating(parser: argparse.ArgumentParser) -> None:
+    parser.description, parser.epilog = "Measures masks on sequences with labels, beside other methods.", EVALUATING
+    parser.add_argument(
+        "dir", metavar="DIR", nargs="?", help="a sequence or a folder of them (CDnet layout, or frames.zip with gt.npz)"
+    )
+    parser.add_argument("--data", metavar="DIR", help="same as DIR; default: the environment variable ONKEL_DATA")
+    parser.add_argument("--only", metavar="A,B", help="names of sequences")
+    parser.add_argument("--methods", metavar="A,B", help="names of methods (onkel, silk, norma, MOG2, KNN, average)")
+    parser.add_argument("--figure", metavar="FILE", help="write ROC and precision-recall curves to this file")
+    parser.add_argument("--sheets", metavar="DIR", help="write a contact sheet of masks per sequence into this folder")
+    parser.add_argument("--ablate", action="store_true", help="our default with each part taken out, instead of other methods")
+    parser.add_argument("--grid", action="store_true", help="AUC of silk and norma over a grid of settings, instead")
+    parser.add_argument(
         "--stress", action="store_true", help="F on noisy, flickering, grey, small ... copies of the sequences, instead"
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=evaluate)
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser("onkel video", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
-    fill(parser)
-    return run(parser.parse_args(argv))
+    evaluating = argv[:1] == ["eval"]
+    name = "onkel video eval" if evaluating else "onkel video"
+    parser = argparse.ArgumentParser(name, formatter_class=argparse.RawDescriptionHelpFormatter)
+    (fill_evaluating if evaluating else fill)(parser)
+    arguments = parser.parse_args(argv[evaluating:])
+    return int(arguments.run(arguments))
 
 
-def run(args: argparse.Namespace) -> int:
-    if args.input == "eval":
-        return evaluate(args)
-    if args.dir:
-        say("onkel video", f"one input at a time, given {args.input} and {args.dir}")
-        return 2
+def watch(args: argparse.Namespace) -> int:
+    """Masks, boxes and a film of one input."""
+    need("onkel video", "cv2", "av")
     from onkel.video.film.pipeline import run as film
 
     return film(args)
@@ -66,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 def evaluate(args: argparse.Namespace) -> int:
     """Table, figure and contact sheets over all sequences below a folder."""
+    need("onkel video eval", "cv2", *(["matplotlib"] if args.figure else []))
     import cv2
 
     from onkel.video.judge import evaluate as judge

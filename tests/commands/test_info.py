@@ -29,6 +29,7 @@ def test_info(here, capsys):
         "budget=16",
         "'down', 'up'",
         "points       16",
+        "features     3 numbers",
     ):
         assert part in shown
     assert cli.main(["info", "m.onkel"]) == 0

@@ -25,12 +25,12 @@ def test_interrupted_and_resumed_gives_the_same_file(here, capsys):
     assert onkel_run("a.csv", "--target", "label", *QUICK, "--out", "straight") == 0
     learn, count = Run.learn, 0
 
-    def interrupting(self, X, y):
+    def interrupting(self, X, y, *more):
         nonlocal count
         count += 1
         if count == 2:
             os.kill(os.getpid(), signal.SIGINT)
-        return learn(self, X, y)
+        return learn(self, X, y, *more)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Run, "learn", interrupting)

@@ -242,7 +242,7 @@ def test_missing_values_can_be_left_out(here):
         (["a.csv", "--resume", "absent.onkel"], 1, "absent.onkel"),
         (["a.csv", "--resume", "a.csv"], 1, "not a model file"),
         (["a.csv", "--resume", "learner.onkel"], 1, "not a run on a table"),
-        (["a.what"], 1, "--format csv|ndjson|parquet"),
+        (["a.what"], 1, "--format csv|ndjson|json|parquet|feather"),
         (["empty.csv"], 1, "empty"),
         (["header.csv", "--target", "label"], 1, "no row could be learned"),
         (["twice.csv", "--target", "a"], 1, "two columns are called 'a'"),
@@ -298,8 +298,7 @@ def test_wrong_arguments_exit_with_2(arguments, capsys):
     assert "usage: onkel" in capsys.readouterr().err
 
 
-def test_a_line_without_end_does_not_fill_the_memory(here, capsys, monkeypatch):
-    monkeypatch.setattr("onkel.commands.tables.LINE_LIMIT", 1000)
+def test_a_line_without_end_does_not_fill_the_memory(here, capsys):
     (here / "a.csv").write_text("x,label\n1,a\n" + "1" * 5000)
-    assert onkel_run("a.csv", "--target", "label") == 1
+    assert onkel_run("a.csv", "--target", "label", "--max-line", "1000") == 1
     assert "line 3 is longer" in capsys.readouterr().err

@@ -18,8 +18,9 @@ from hypothesis.extra import numpy as hnp
 
 import onkel
 from onkel import cli, persist
+from onkel.commands.rows import BadRow, BadTable
 from onkel.commands.scorecard import Scale
-from onkel.commands.tables import BadRow, BadTable, Reader, Table
+from onkel.commands.tables import Reader, Table
 
 RBF, Hinge = onkel.RBF(1.0), onkel.Hinge()
 REFUSALS = (ValueError, TypeError, FloatingPointError)

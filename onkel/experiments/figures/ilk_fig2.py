@@ -159,5 +159,6 @@ EXPERIMENT = Experiment(
     table=table,
     draw=draw,
     needs=("pets2001_illumination", "i2r_lobby"),
+    packages=("cv2",),
     notes="Scores before any median or other cleaning of the mask. Quick runs use a made clip.",
 )

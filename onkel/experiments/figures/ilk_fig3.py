@@ -114,5 +114,6 @@ EXPERIMENT = Experiment(
     table=table,
     draw=draw,
     needs=("cdnet_traffic",),
+    packages=("cv2",),
     notes="Raw scores and thresholds, without the median that the library's subtractor adds by default.",
 )

@@ -149,25 +149,25 @@ def selected(frames: Iterable[Frame], args: argparse.Namespace) -> Iterator[Fram
 
 
 def add_arguments(p: argparse.ArgumentParser) -> None:
-    p.add_argument("--out", help="film of input, score, mask and outlined objects (H.264 .mp4)")
-    p.add_argument("--masks", help="folder for one PNG per frame")
-    p.add_argument("--boxes", help="CSV of connected components over time")
-    p.add_argument("--min-area", type=natural, default=40, help="smallest component in pixels (default 40)")
-    p.add_argument("--roi", type=rectangle, help="x,y,width,height: look only there")
-    p.add_argument("--resize", type=width_and_height, help="WIDTHxHEIGHT before computing")
-    p.add_argument("--every", type=whole, default=1, help="take every n-th frame")
-    p.add_argument("--start", type=natural, default=0, help="first frame")
-    p.add_argument("--limit", type=natural, default=0, help="stop after so many frames (default 0: never)")
-    p.add_argument("--save", help="write the model here at the end")
-    p.add_argument("--resume", help="go on with a saved model")
+    p.add_argument("--out", "-o", metavar="FILE", help="film of input, score, mask and outlined objects (H.264 .mp4)")
+    p.add_argument("--masks", metavar="DIR", help="folder for one PNG per frame")
+    p.add_argument("--boxes", metavar="FILE", help="CSV of connected components over time")
+    p.add_argument("--min-area", metavar="N", type=natural, default=40, help="smallest component in pixels (default 40)")
+    p.add_argument("--roi", metavar="X,Y,W,H", type=rectangle, help="look only at this rectangle, in pixels")
+    p.add_argument("--resize", metavar="WxH", type=width_and_height, help="resize frames before computing")
+    p.add_argument("--every", metavar="N", type=whole, default=1, help="take every n-th frame")
+    p.add_argument("--start", metavar="N", type=natural, default=0, help="first frame")
+    p.add_argument("--limit", metavar="N", type=natural, default=0, help="stop after so many frames (default 0: never)")
+    p.add_argument("--save", metavar="FILE", help="write the model here at the end")
+    p.add_argument("--resume", metavar="FILE", help="go on with a saved model")
     p.add_argument("--rule", choices=RULES, help="fold: our default; silk, norma: the paper's rules")
     p.add_argument("--budget", type=int, help="colours per pixel")
     p.add_argument("--sigma", type=float, help="kernel width in grey levels (default 20)")
     p.add_argument("--threshold", type=float, help="foreground when f is under it; default: sets itself")
     p.add_argument("--backend", choices=("cpu", "gpu"), help="where to compute (default cpu)")
     p.add_argument("--threads", type=int, help="CPU threads (default all)")
-    p.add_argument("--retries", type=natural, default=10, help="attempts in a row to reopen a live input (default 10)")
-    p.add_argument("--quiet", action="store_true", help="no progress")
+    p.add_argument("--retries", metavar="N", type=natural, default=10, help="attempts in a row to reopen a live input (default 10)")
+    p.add_argument("--quiet", "-q", action="store_true", help="no progress")
 
 
 def run(args: argparse.Namespace) -> int:

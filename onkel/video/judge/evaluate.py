@@ -212,9 +212,14 @@ def figure(results: list[Result], path: str | Path) -> None:
             left.set(xlim=(0, 0.3), ylim=(0, 1), xlabel="false-positive rate", ylabel="recall")
             left.set_title(f"{name} (curves: f of each pixel; dots: masks with 5x5 median)", fontsize=9)
             right.set(xlim=(0, 1), ylim=(0, 1), xlabel="recall", ylabel="precision")
-            right.legend(fontsize=7)
-        left.legend(fontsize=7)
+            _below(right)
+        _below(left)
     canvas.savefig(path, dpi=120)
+
+
+def _below(axes: Any) -> None:
+    """The legend under the axes, where it hides no curve."""
+    axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
 
 
 def contact_sheet(sequence: Sequence, results: list[Result], sample_every: int, path: str | Path) -> None:
