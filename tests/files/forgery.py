@@ -343,7 +343,7 @@ def main(arguments=None):
             if given.keep:
                 given.keep.mkdir(exist_ok=True)
                 (given.keep / f"{kind}-{i}.onkel".replace(" ", "-")).write_bytes(blob)
-    print(dict(tally))
+    print(*(f"{what}={n}" for what, n in tally.items()))
     return bool(failures)
 
 
