@@ -6,6 +6,8 @@ import copy
 import io
 import json
 import pickle
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -87,6 +89,14 @@ def test_labels_in_a_tree_and_flat_ones():
         cut_in_two(onkel.silk(RBF, onkel.Structured(labels), budget=16), X, y, 120)
 
 
+def test_a_process_that_has_done_nothing_else_reads_every_value():
+    code = "from onkel import persist; from onkel.core.maths.value import DEFINED; print(*DEFINED)"
+    names = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[2]
+    ).stdout.split()
+    assert {name for name, cls in DEFINED.items() if cls.ours} == set(names)
+
+
 def test_a_fresh_model():
     learner = LEARNERS["svmd"]
     again, state = persist.loads(persist.dumps((learner, learner.init())))
@@ -114,7 +124,15 @@ def test_every_part_survives():
     tree = json.loads(json.dumps(describe(parts, arrays), allow_nan=False))
     again = build(tree, arrays, Given(losses={"<lambda>": quartic}, functions={"spectrum": spectrum}))
     assert [(type(a), a) for a in again] == [(type(p), p) for p in parts]
-    ours = {name for name, cls in DEFINED.items() if cls.ours} - {"Labels", "Matrix", "Pairwise"}
+    ours = {name for name, cls in DEFINED.items() if cls.ours} - {
+        "Labels",
+        "Matrix",
+        "Pairwise",
+        "Oldest",
+        "Smallest",
+        "Merge",
+        "Project",
+    }
     assert all(f'"is": "{part}"' in json.dumps(tree) for part in ours)
 
 
