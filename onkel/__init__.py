@@ -29,6 +29,7 @@ _HOME = {
     "estimators.classifier": ("KernelClassifier",),
     "estimators.regressor": ("KernelRegressor",),
     "estimators.novelty": ("NoveltyDetector",),
+    "estimators.features": ("Nystroem", "RandomFeatures"),
     "persist": ("save", "load"),
     "reasons.explain": ("explain",),
     "reasons.importance": ("importance",),

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import onkel
 from onkel import RBF, Budget, Explicit, Hinge, Implicit, Laplacian, Learner, Linear, Matern, Novelty, Polynomial
 from onkel.core import drive as engine
+from onkel.core.maths.kernels import Constant, Matrix
 from onkel.core.points.read import read
 from tests.core import naive
 
@@ -29,6 +30,7 @@ KERNELS = {
     "polynomial-7": (Polynomial(7, 0.4, 0.2), naive.polynomial(7, 0.4, 0.2)),
     "sum": (RBF(0.8) + Linear(), lambda x, z: naive.rbf(0.8)(x, z) + naive.linear()(x, z)),
     "product": (RBF(2.0) * Polynomial(2), lambda x, z: naive.rbf(2.0)(x, z) * naive.polynomial(2)(x, z)),
+    "scaled": (0.5 * RBF(0.8) + 2, lambda x, z: 0.5 * naive.rbf(0.8)(x, z) + 2.0),
     "nested": (
         (RBF(1.0) + Laplacian(2.0)) * (Linear() + Matern(1.0)),
         lambda x, z: (naive.rbf(1.0)(x, z) + naive.laplacian(2.0)(x, z)) * (naive.linear()(x, z) + naive.matern(1.0)(x, z)),
@@ -166,6 +168,30 @@ def test_sums_and_products_are_sums_and_products(combine, numbers):
         k = combine(left, right)
         right = right(X, Z)
         np.testing.assert_allclose(k(X, Z), numbers(left(X, Z), right), rtol=1e-12)
+
+
+def test_numbers_are_constant_kernels():
+    k = RBF(0.8)
+    assert 2 * k == Constant(2.0) * k
+    assert k + 1 == k + Constant(1.0)
+    assert 1 + k == Constant(1.0) + k
+    np.testing.assert_array_equal(Constant(3.0)(points(), points(5)), 3.0)
+    np.testing.assert_array_equal(Constant(3.0)(["a", "b"]), 3.0)  # whatever the points are
+    for make in (lambda: 0 * k, lambda: k + (-1), lambda: k * float("nan"), lambda: float("inf") + k):
+        with pytest.raises(ValueError, match="Constant: value must be a finite number above 0"):
+            make()
+    with pytest.raises(TypeError, match="True"):
+        k * True
+
+
+def test_a_number_times_a_kernel_of_strings():
+    words, y = ["ab", "ba", "xy", "yx"] * 5, np.array([1.0, 1.0, -1.0, -1.0] * 5)
+    scaled = Learner(2 * Matrix(common_letters) + 1, Hinge(), Implicit(1.0, 0.01), Budget(5))
+    plain = Learner(lambda a, b: 2 * common_letters(a, b) + 1, Hinge(), Implicit(1.0, 0.01), Budget(5))
+    (a, _), (b, _) = (learner.learn(learner.init(), words, y) for learner in (scaled, plain))
+    np.testing.assert_allclose(a.coef, b.coef, rtol=1e-12)
+    with pytest.raises(ValueError, match="numbers in rows"):
+        (Matrix(common_letters) * RBF())(["ab"], ["ba"])
 
 
 def test_kernels_are_values():

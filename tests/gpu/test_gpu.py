@@ -124,6 +124,7 @@ class TestSame:
             (WIDE, 1, 64, np.float32, 1e-5),
             (WIDE, 17, 64, np.float32, 1e-5),
             (onkel.Linear(), 400, 64, np.float64, 1e-11),
+            (onkel.Matern(3.0, 2.5), 400, 64, np.float64, 1e-11),
             (WIDE, 50, 2, np.float64, 1e-11),
         ],
     )

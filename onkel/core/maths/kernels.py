@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from onkel.core.machine.compiled import compiled
 from onkel.core.machine.lanes import LOG2E, capped, exp2, like, root
+from onkel.core.maths.features import Directions, directions
 from onkel.core.maths.value import Value, field, number, one_of, whole
 
 Array = NDArray[Any]
@@ -46,6 +47,10 @@ class Kernel(Value, abstract=True):
     def of_gamma(cls, gamma: float, degree: int, coef0: float) -> Any:
         """The kernel in the parameters of estimators, which measure width by gamma, as scikit-learn does."""
         raise NotImplementedError
+
+    def waves(self, rng: np.random.Generator, rows: int, width: int) -> Directions:
+        """Waves w with k(x, z) = E cos(w.(x - z)), for a kernel of that difference with k(x, x) = 1."""
+        raise ValueError(f"{self!r} is no mixture of waves that onkel knows: take RBF, Laplacian, Matern, or a product of such")
 
     asks_gamma: ClassVar[bool] = True  # whether that depends on gamma
 
@@ -144,6 +149,10 @@ class RBF(Formula):
     def card(self) -> tuple[float, ...]:
         return (-0.5 / (self.sigma * self.sigma),)
 
+    def waves(self, rng: np.random.Generator, rows: int, width: int) -> Directions:
+        drawn = directions(rng, rows, width)
+        return drawn._replace(lengths=drawn.lengths / self.sigma)
+
     @classmethod
     def of_gamma(cls, gamma: float, degree: int, coef0: float) -> RBF:
         return cls(math.sqrt(0.5 / gamma))  # exp(-gamma d^2) = exp(-d^2 / (2 sigma^2))
@@ -161,6 +170,11 @@ class Laplacian(Formula):
 
     def transform(kernel, q):
         return exp2(q * like(q, max(-LOG2E / kernel.sigma, STEEPEST)))
+
+    def waves(self, rng: np.random.Generator, rows: int, width: int) -> Directions:
+        """Cauchy in each coordinate: no direction is like another, so none are made orthogonal."""
+        w = rng.standard_cauchy((rows, width)) / self.sigma
+        return Directions(np.ones(rows), w, None, width)
 
     @classmethod
     def of_gamma(cls, gamma: float, degree: int, coef0: float) -> Laplacian:
@@ -188,6 +202,12 @@ class Matern(Formula):
         first = like(q, 0.0 if kernel.nu < 1.0 else 1.0)
         second = like(q, 1.0 / 3.0 if kernel.nu > 2.0 else 0.0)
         return ((u * second + first) * u + like(q, 1.0)) * exp2(u * like(q, -LOG2E))
+
+    def waves(self, rng: np.random.Generator, rows: int, width: int) -> Directions:
+        """Student's t of 2 nu degrees of freedom, in all directions alike."""
+        drawn = directions(rng, rows, width)
+        spread = np.sqrt(2.0 * self.nu / rng.chisquare(2.0 * self.nu, rows))
+        return drawn._replace(lengths=drawn.lengths * spread / self.sigma)
 
     @classmethod
     def of_gamma(cls, gamma: float, degree: int, coef0: float) -> Matern:
@@ -322,6 +342,11 @@ class Product(Pair):
     """k1 k2"""
 
     combine = staticmethod(np.multiply)
+
+    def waves(self, rng: np.random.Generator, rows: int, width: int) -> Directions:
+        """Sums of theirs."""
+        both = [side.waves(rng, rows, width).times(np.eye(width)).T for side in (self.left, self.right)]
+        return Directions(np.ones(rows), both[0] + both[1], None, width)
 
     def join(a, b):
         return a * b

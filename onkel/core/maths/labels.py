@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from onkel.core.maths.value import Value, checked_number
+from onkel.core.maths.value import Value, checked_number, is_whole
 
 Numbers = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ class Labels(Value):
     @staticmethod
     def flat(m: int) -> Labels:
         """m classes that have nothing in common: every confusion costs 1, the label kernel is 1[y = z]."""
-        if not isinstance(m, int | np.integer) or isinstance(m, bool) or m < 1:
+        if not is_whole(m):
             raise ValueError(f"Labels.flat: m must be a whole number of classes, at least 1; got {m!r}")
         return Labels(1.0 - np.eye(int(m)), np.eye(int(m)))
 

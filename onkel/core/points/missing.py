@@ -36,6 +36,7 @@ class Observed(Value):
     Points without a common coordinate have k = 0.  With gaps the matrix need not be positive definite; the updates only ask for
     k(x, x) > 0, which holds unless all is missing.
 
+    >>> from onkel import RBF
     >>> a, b = np.array([[0.0, np.nan]]), np.array([[1.0, 5.0]])
     >>> bool(np.isclose(Observed(RBF(1.0))(with_mask(a), with_mask(b)), RBF(1.0)([[0.0]], [[2.0 ** 0.5]])))
     True
