@@ -190,8 +190,6 @@ def parts(name: Hashable, value: Any) -> list[tuple[str, float]]:
     return [(GAP, 1.0)] if number != number else [(VALUE, number)]
 
 
-
-
 def _date(value: Any) -> list[tuple[str, float]]:
     if isinstance(value, np.datetime64):
         if np.isnat(value):

@@ -12,6 +12,7 @@ from onkel.core.checks import failure
 from onkel.core.loop import layout as at
 from onkel.core.loop import scan
 from onkel.core.machine.blas import one_blas_thread
+from onkel.core.machine.calls import address
 from onkel.core.machine.compiled import bound
 from onkel.core.maths.budget import NO_LIMIT
 from onkel.core.points.dense import Array, Rows
@@ -74,12 +75,28 @@ def advance(
     return Trace(scores, loss, mistake.astype(bool), eta, theta, length.astype(np.int64))
 
 
+def settings_for(learner: Learner, state: State) -> NDArray[np.float64]:
+    """The learner's numbers, with the address of its rule's own code, if it has any, for these dtypes."""
+    rule = learner.budget.rule
+    if rule.make_room is None:
+        return learner.settings
+    key = "settings", state.slots.dtype, state.gram.dtype
+    if key not in learner.loops:
+        numbers = learner.settings.copy()
+        vector, matrix, gram = np.empty(1), np.empty((1, 1), state.slots.dtype), np.empty((1, 1, 1), state.gram.dtype)
+        given = learner.label_kernel, 0, matrix, 0, 0.0, numbers, vector, matrix, gram, 0, 0
+        numbers[at.ROOM] = address("make room", rule.make_room, *given)
+        learner.loops[key] = numbers
+    return learner.loops[key]  # type: ignore[no-any-return]
+
+
 def _loop(
     learner: Learner, kernel: Any, state: State, X: Array, inner: Array, own: Array, here: tuple[Any, ...], source: Array
 ) -> int:
     """The hot loop, compiled for these types when they first come and called without looking at them afterwards."""
     y, pace, *told = here
-    arguments = (X, inner, own, y, pace, learner.settings, state.num, state.slots, state.born, state.gram, *told, source)
+    arrays = settings_for(learner, state), state.num, state.slots, state.born, state.gram
+    arguments = (X, inner, own, y, pace, *arrays, *told, source)
     key = (kernel is learner.kernel, state.slots.dtype, state.gram.dtype)
     if key not in learner.loops:
         learner.loops[key] = bound(scan.scan, (learner.loss, learner.label_kernel, kernel), arguments)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core.checks import block_of, check_threads, checked_targets, checked_weights, failure
-from onkel.core.drive import Trace, advance, score_block
+from onkel.core.drive import Trace, advance, score_block, settings_for
 from onkel.core.loop import layout as at
 from onkel.core.loop import one_row
 from onkel.core.machine.compiled import bound
@@ -62,6 +62,8 @@ class Learner:
             if math.isnan(self.loss.theta):
                 raise ValueError(f"nu moves a margin or a tube, and {type(self.loss).__name__} has neither; leave nu out")
         self.step.check(self.loss, self.nu, self.offset)
+        if self.step.adaptive and not self.budget.rule.adaptive:
+            raise ValueError(f"drop={self.budget.drop!r} does not go with adaptive steps: it does not keep <f, v> and |f|^2 exact")
 
     def __getstate__(self) -> dict[str, Any]:
         """The description alone: compiled loops that were kept at hand can neither be pickled nor copied."""
@@ -182,7 +184,8 @@ class Learner:
         if state.store is None and not callable(self.budget.window):
             loop = one_row.learn_one
             reach = math.inf if self.budget.window is None else float(self.budget.window)
-            head = (self.loss, self.label_kernel, self.kernel, reach, self.settings, state.num, state.slots, state.born, state.gram)
+            described = self.loss, self.label_kernel, self.kernel, reach, settings_for(self, state)
+            head = (*described, state.num, state.slots, state.born, state.gram)
             state.learn_one = bound(loop, head, (x, 1.0, 1.0, 1.0))
 
     def score_row(self, state: State, x: Array) -> Any:

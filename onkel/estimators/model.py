@@ -15,7 +15,7 @@ import numpy as np
 from numba import float64
 from numpy.typing import NDArray
 
-from onkel.core.drive import Trace, advance, score_block
+from onkel.core.drive import Trace, advance, score_block, settings_for
 from onkel.core.learner import Learner
 from onkel.core.loop import layout, one_row
 from onkel.core.machine.calls import ROW, packed, rows_like
@@ -256,7 +256,7 @@ class Model:
         if state.store is not None or state.width <= 0 or learner.fixed_eta is None or isinstance(learner.loss, User):
             return False
         like = rows_like(state.width, state.slots.dtype)
-        described = (learner.loss, learner.label_kernel, learner.kernel, learner.settings)
+        described = (learner.loss, learner.label_kernel, learner.kernel, settings_for(learner, state))
         arrays = (state.num, state.slots, state.born, state.gram)
         follows = one_row.Nothing() if plan.calibration is None else plan.calibration
         fixed = (self.cells, follows, *described, *arrays, learner.fixed_eta, like)

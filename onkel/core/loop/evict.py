@@ -17,10 +17,12 @@ from onkel.core.loop.layout import (  # fmt: skip
     N2,
     NOT_STORED,
     OLDEST,
+    OTHER,
     PI,
     PROJECT,
     RAW,
     REPAIR,
+    ROOM,
     SCALE,
     SPARE,
     STALE,
@@ -34,7 +36,10 @@ from onkel.core.loop.layout import (  # fmt: skip
     T,
 )
 from onkel.core.loop.vectors import dot, mix, padded, place
+from onkel.core.machine.calls import jumper
 from onkel.core.machine.compiled import VECTOR, compiled, overload
+
+_make_room = jumper("make room")  # of a rule that the loop does not know; its address stands among the learner's settings
 
 
 def integer(slots):
@@ -333,6 +338,8 @@ def insert(kappa, K, r, kxx, rule, num, slots, keys, born, gram, m, base):
             merge(kappa, slot, K, r, kxx, rule, num, slots, keys, born, gram, m, base)
         elif drop == PROJECT:
             slot = project(kappa, slot, K, r, kxx, rule, num, slots, gram, m, base)
+        elif drop == OTHER:
+            slot = _make_room(int(rule[ROOM]), (kappa, slot, K, r, kxx, rule, num, slots, gram, m, base))
         elif base > m and rule[REPAIR] != 0.0:
             own = slots[base + KXX, slot] if slot >= 0 else kxx
             repair(kappa, slot, slot, 0.0, float(own), K, r, kxx, num, slots, gram, m)

@@ -26,10 +26,11 @@ from __future__ import annotations
     BUDGET,
     ALMA_MARGIN,
     ALMA_STEP,
+    ROOM,
     RULES,
-) = range(17)
+) = range(18)
 EXPLICIT, IMPLICIT, ADAPTIVE, ADAPTIVE_IMPLICIT, ALMA = range(5)
-OLDEST, SMALLEST, MERGE, PROJECT = range(4)
+OLDEST, SMALLEST, MERGE, PROJECT, OTHER = range(5)
 
 T, N, USED, HEAD, SCALE, THETA, ETA, ETA_THETA, V_THETA, PI, N2, P, R, COUNT, STALE, NUMBERS = range(16)
 B, ETA_B, V_B, RAW, F, S, V, XI, A, DA, Z, DZ, FO, VO, FN, VN, VECTORS = range(17)

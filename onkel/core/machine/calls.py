@@ -14,7 +14,8 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
+from numba.core.callconv import excinfo_t
 from numba.extending import NativeValue, models, register_model, unbox
 from numba.np.arrayobj import populate_array
 
@@ -103,6 +104,66 @@ def packed(dispatcher: Any, fixed: tuple[Any, ...], *tail: Any) -> Callable[...,
         entry = partial(dispatcher.compile((Packed(numba.typeof(fixed)), *tail)), memory.ctypes.data)
     entry.keeps = (memory, fixed)  # type: ignore[attr-defined]
     return entry
+
+
+# What few learners need is compiled apart, when somebody asks for its address; numbers that hold addresses (exact below 2^53) stand
+# among a learner's settings.  Nobody checks types at an address: both sides agree on one name, and on whole numbers of 64 bits and
+# double precision.
+
+promised: dict[str, set[Any]] = {}  # by name, the types for which an address was asked, and those that compiled code passes there:
+passed: dict[str, set[Any]] = {}  # a test compares them
+
+
+def address(name: str, dispatcher: Any, *samples: Any) -> int:
+    """Where the machine code of dispatcher for arguments like these begins; ``jumper(name)`` goes there."""
+    kinds = tuple(_agreed(numba.typeof(sample)) for sample in samples)
+    promised.setdefault(name, set()).add(kinds)
+    return address_of(dispatcher, kinds)
+
+
+def address_of(dispatcher: Any, kinds: tuple[Any, ...]) -> int:
+    with undisturbed():
+        dispatcher.compile(kinds)
+    made = dispatcher.overloads[kinds]
+    if types.unliteral(made.signature.return_type) != types.int64:
+        raise TypeError(f"{dispatcher.__name__} must return a whole number; it returns {made.signature.return_type}")
+    return int(made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
+
+
+def _agreed(kind: Any) -> Any:
+    kind = types.unliteral(kind)
+    if isinstance(kind, types.Integer | Packed):
+        return types.int64
+    return types.float64 if isinstance(kind, types.Float) else kind
+
+
+def jumper(name: str) -> Any:
+    """A function of compiled code, jump(where, arguments): calls what stands there, which returns a whole number."""
+
+    @intrinsic
+    def jump(typingctx: Any, where: Any, arguments: Any) -> Any:
+        kinds = tuple(map(_agreed, arguments.types))
+        passed.setdefault(name, set()).add(kinds)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            convention = context.call_conv
+            kind = convention.get_function_type(types.int64, kinds)
+            target = builder.inttoptr(args[0], kind.as_pointer())
+            given = [
+                context.cast(builder, builder.extract_value(args[1], i), have, want)
+                for i, (have, want) in enumerate(zip(arguments.types, kinds))
+            ]
+            result = cgutils.alloca_once(builder, ir.IntType(64))
+            error = cgutils.alloca_once(builder, ir.PointerType(excinfo_t))
+            code = builder.call(target, [result, error, *convention._get_arg_packer(kinds).as_arguments(builder, given)])
+            status = convention._get_return_status(builder, code, builder.load(error))
+            with cgutils.if_unlikely(builder, status.is_error):
+                convention.return_status_propagate(builder, status)
+            return builder.load(result)
+
+        return types.int64(types.int64, arguments), generate
+
+    return jump
 
 
 # --- a row of numbers, straight from the Python object ----------------------------------------------------------------------------

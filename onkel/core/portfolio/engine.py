@@ -63,7 +63,6 @@ class Classes:
         loop.predict(self.state, X, said)
         return said
 
-
     # --- what was found out -------------------------------------------------------------------------------------------------------
 
     @property
