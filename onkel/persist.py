@@ -222,10 +222,24 @@ def _header(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
         raise BadFile("its header was changed after it was written; restore the file from a copy, or save the model again")
     if head["kind"] not in (LEARNED, *ADAPTERS):
         raise BadFile(f"it holds a {head['kind']!r}, which this onkel does not know")
+    if not (isinstance(head.get("notes"), dict) and "model" in head and _is_list_of_arrays(head.get("arrays"))):
+        raise BadFile("its header does not say what a header says; restore the file from a copy")
     wanted = {HEADER, SEAL} | {f"{name}.npy" for name in head["arrays"]}
     if set(members) != wanted or len(every) != len(wanted):
         raise BadFile(f"it holds other arrays than its header lists: {', '.join(sorted(set(members) ^ wanted)[:5])}")
     return head
+
+
+def _is_list_of_arrays(arrays: Any) -> bool:
+    """Whether dtype, shape and digest are there for each."""
+    return isinstance(arrays, dict) and all(
+        isinstance(about, dict)
+        and isinstance(about.get("dtype"), str)
+        and isinstance(about.get("sha256"), str)
+        and isinstance(about.get("shape"), list)
+        and all(type(length) is int and length >= 0 for length in about["shape"])
+        for about in arrays.values()
+    )
 
 
 def _array(archive: zipfile.ZipFile, name: str, about: Any) -> np.ndarray:

@@ -18,6 +18,7 @@ import resource
 import signal
 import sys
 import traceback
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ from scipy.sparse import csr_matrix
 
 import onkel
 from onkel import persist
+from onkel.commands.info import facts
 from onkel.commands.scorecard import start
 from tests.files.forge import taken_apart, with_arrays
 from tests.files.models import LEARNERS, RBF, Hinge, data, slow_schedule, spectrum
@@ -80,6 +82,11 @@ def of_table():
     return run
 
 
+def of_columns(n):
+    model = onkel.AutoClassifier(budget=200_000)
+    return model.partial_fit(X[:n], NAMES[:n])
+
+
 KINDS = {
     **{name: lambda name=name: learned(LEARNERS[name]) for name in LEARNERS},
     "smallest": lambda: learned(onkel.silk(RBF, Hinge, budget=16, drop="smallest")),
@@ -100,6 +107,7 @@ KINDS = {
     "objects": lambda: of_words(40),
     "river": lambda: of_river(150),
     "river waiting": lambda: of_river(30),
+    "auto": lambda: of_columns(150),
     "run": of_table,
     "fold": lambda: of_frames("fold"),
     "silk frames": lambda: of_frames("silk"),
@@ -148,7 +156,8 @@ def estimator(kind, model):
             model.learn_one(*((rows[i],) if kind == "novelty" else (rows[i], y[i])))
             if hasattr(model, "predict_one"):
                 model.predict_one(rows[i])
-    finite(model.state_)
+    if hasattr(model, "state_"):
+        finite(model.state_)
     for method in ("predict", "decision_function", "predict_proba", "predict_interval", "score_samples"):
         if hasattr(model, method):
             answers = getattr(model, method)(rows[:20])
@@ -271,6 +280,11 @@ class NoCompiling(event.Listener):
 
 
 def verdict(kind, blob):
+    try:
+        for name, value in facts(persist._header(zipfile.ZipFile(io.BytesIO(blob)), len(blob))):
+            assert isinstance(name + value, str)
+    except persist.BadFile as error:
+        return REFUSED, str(error)
     try:
         model = persist._read(io.BytesIO(blob), "bytes", persist.Given(**GIVEN))[0]
     except persist.BadFile as error:

@@ -1,16 +1,19 @@
 """Files are written whole or not at all, and nothing is left over."""
 
 import os
+import random
+import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 import onkel
 from onkel.saved import atomic
-from tests.files.models import LEARNERS, Hinge
+from tests.files.models import LEARNERS, Hinge, data, same
 
 CRASH = """
 import os, sys, onkel
@@ -126,3 +129,42 @@ def test_missing_files_say_so(tmp_path):
         onkel.load(tmp_path / "absent.onkel")
     with pytest.raises(FileNotFoundError):
         onkel.save((LEARNERS["silk"], LEARNERS["silk"].init()), tmp_path / "no folder" / "m.onkel")
+
+
+def learn_and_save(path, learner, X, y):
+    """A job that goes on where its file says that it was, and saves after every few rows."""
+    state = onkel.load(path)[1] if path.exists() else learner.init()
+    while state.t < len(X):
+        rows = slice(state.t, state.t + 5)
+        state, _ = learner.learn(state, X[rows], y[rows])
+        onkel.save((learner, state), path)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that begin where this one is")
+@pytest.mark.parametrize("kills", [20, pytest.param(100, marks=pytest.mark.slow)])
+def test_killed_at_any_moment_a_job_goes_on_as_if_nothing_had_been(tmp_path, kills):
+    X, y = data(600)
+    learner, path = LEARNERS["project"], tmp_path / "m.onkel"
+    straight, _ = learner.learn(learner.init(), X, y)  # compiles, for all processes
+    wait, died = random.Random(kills), 0
+    for _ in range(3000):
+        child = os.fork()
+        if child == 0:
+            try:
+                learn_and_save(path, learner, X, y)
+            finally:
+                os._exit(0)
+        if died < kills:
+            time.sleep(wait.uniform(0.0, 0.03))
+            os.kill(child, signal.SIGKILL)
+        died += os.WIFSIGNALED(os.waitpid(child, 0)[1])
+        assert set(os.listdir(tmp_path)) <= {"m.onkel", ".m.onkel.0.part"}
+        if path.exists():
+            state = onkel.load(path)[1]
+            if state.t == len(X) and died < kills:
+                path.unlink()  # once more from the start
+            elif died >= kills and state.t == len(X):
+                break
+    assert died >= kills
+    assert same((learner, state), (learner, straight))
+    assert os.listdir(tmp_path) == ["m.onkel"]

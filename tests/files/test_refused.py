@@ -291,3 +291,119 @@ def test_an_edited_sparse_store_is_refused():
         array[0] = value
         with pytest.raises(BadFile, match="points"):
             persist.loads(with_array(blob, f"model.state.points.{name}", array))
+
+
+def changed(model, change):
+    """Its file, with the header changed by a function and everything sealed again."""
+    members = taken_apart(persist.dumps(model))
+    head = json.loads(members["onkel.json"])
+    change(head["model"])
+    return sealed(members, head)
+
+
+def test_more_classes_than_the_label_set_has():
+    """learn_one would write scores of a class that has no place."""
+    model = onkel.KernelClassifier(budget=8, gamma=1.0, labels=[-1, 0, 0, 1, 1]).fit(data(40)[0], np.arange(40) % 3)
+    for more in ([*range(3), "c997"], list(range(1000)), [0, 1, 1], [0, 1]):
+        with pytest.raises(BadFile, match="classes"):
+            persist.loads(changed(model, lambda tree, more=more: tree["header"]["model"].update(classes=more)))
+    for parents in ([-1, 0, 0, 0, 1, 1], [-1] * 5, [-1, *range(5000)]):
+        with pytest.raises(BadFile):
+            persist.loads(changed(model, lambda tree, parents=parents: tree["header"]["params"].update(labels=parents)))
+
+
+def test_examples_that_wait_with_features_that_are_not_there():
+    X = csr_matrix(np.random.default_rng(0).random((50, 30)) * (np.random.default_rng(1).random((50, 30)) < 0.2))
+    blob = persist.dumps(onkel.KernelClassifier(budget=8).partial_fit(X, np.arange(50) % 2))
+    members = taken_apart(blob)
+    (name,) = (name for name in members if name.endswith("first.X.indices.npy"))
+    for value in (30, 100_000, 999_999, -1):
+        indices = np.load(io.BytesIO(members[name]))
+        indices[3:9] = value
+        with pytest.raises(BadFile, match="first examples"):
+            persist.loads(with_array(blob, name.removesuffix(".npy"), indices))
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        {"is": "number", "dtype": "|S1", "value": 3_000_000_000},
+        {"is": "number", "dtype": "<U1", "value": 5},
+        {"is": "number", "dtype": "<f8", "value": "1" * 100},
+        {"is": "number", "dtype": "<M8[s]", "value": 5},
+    ],
+    ids=str,
+)
+def test_a_number_is_of_its_type(blob, note):
+    with pytest.raises(BadFile, match="a number of type"):
+        persist.loads(edited(blob, notes={"note": note}))
+
+
+@pytest.mark.parametrize(("depth", "fine"), [(16, True), (17, False), (60, False)])
+def test_kernels_that_nobody_could_compile(depth, fine):
+    learner = LEARNERS["silk"]
+
+    def nest(tree):
+        for _ in range(depth):
+            tree["learner"]["kernel"] = {"is": "Sum", "left": tree["learner"]["kernel"], "right": {"is": "RBF", "sigma": 1.0}}
+
+    blob = changed((learner, learner.init()), nest)
+    if fine:
+        assert persist.loads(blob)[1].t == 0
+    else:
+        with pytest.raises(BadFile, match="deep"):
+            persist.loads(blob)
+
+
+@pytest.mark.parametrize("rule", ["fold", "silk"])
+def test_cameras_and_their_numbers(rule):
+    from onkel.video import BackgroundSubtractor
+
+    camera = BackgroundSubtractor(rule, threads=1)
+    camera.apply(np.zeros((12, 20, 3), np.uint8))
+    for change in ({"cameras": 10**8}, {"cameras": 2}, {"shape": [12, 20]}, {"shape": [1, 12, 20, 3]}, {"scalars": []}):
+        with pytest.raises(BadFile):
+            persist.loads(changed(camera, lambda tree, change=change: tree["header"].update(change)))
+    for change in ({"frames": -5}, {"scale": 0.0}, {"scale": {"is": "float", "text": "nan"}}, {"frames": 10**30}):
+        with pytest.raises(BadFile, match=r"its (numbers|decay)"):
+            persist.loads(changed(camera, lambda tree, change=change: tree["header"]["scalars"][0].update(change)))
+    blob = persist.dumps(camera)
+    (name,) = (name for name in json.loads(taken_apart(blob)["onkel.json"])["arrays"] if name.endswith("coef0"))
+    for value in (np.nan, np.inf, -1.0, 1e30):
+        with pytest.raises(BadFile, match="its coef"):
+            persist.loads(with_array(blob, name, np.full_like(camera._models[0].coef, value)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"arrays": {"a": 3}}, {"arrays": {"a": {"dtype": "<f8", "shape": [-1], "sha256": ""}}}, {"notes": []}, {"notes": None}],
+)
+def test_odd_headers_are_refused_by_who_reads_the_header_alone(blob, change, tmp_path):
+    (tmp_path / "m.onkel").write_bytes(edited(blob, **change))
+    with pytest.raises(BadFile, match="header"):
+        persist.header(tmp_path / "m.onkel")
+
+
+def test_pickles_are_compared_as_files_are():
+    learner = LEARNERS["merge"]
+    state, _ = learner.learn(learner.init(), *data(60))
+    for harm in (lambda s: s.num.__setitem__(2, 1e6), lambda s: s.slots.fill(np.nan), lambda s: setattr(s, "born", s.born[:3])):
+        broken = state.copy()
+        harm(broken)
+        with pytest.raises(ValueError, match="damaged"):
+            pickle.loads(pickle.dumps(broken))
+    model = onkel.KernelClassifier(budget=8, gamma=1.0).fit(*data(60))
+    model.model_.cells[:] = np.nan
+    with pytest.raises(ValueError, match="calibration"):
+        pickle.loads(pickle.dumps(model))
+
+
+def test_a_model_that_began_anew_and_one_whose_parameters_changed():
+    X, y = data(120)
+    model = onkel.KernelClassifier(budget=8, gamma=1.0).fit(X, y)
+    again = persist.loads(persist.dumps(model.set_params(budget=32)))
+    assert again.budget == 32
+    assert np.array_equal(again.decision_function(X), model.decision_function(X))
+    assert same(again.partial_fit(X, y), model.partial_fit(X, y))
+    model.state_.__dict__.update(model.learner_.init().__dict__, width=3)  # as after a drift with "restart"
+    assert persist.loads(persist.dumps(model)).partial_fit(X, y).state_.t == 120
