@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from onkel.core.maths import features
+from onkel.core.maths.approximate import Waves
 from onkel.core.maths.kernels import RBF, as_kernel
-from onkel.core.maths.value import checked_whole, is_whole
 
 
 class _Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -66,25 +66,16 @@ class RandomFeatures(_Features):
         self.D = D
         self.seed = seed
 
+    def as_kernel(self) -> Waves:
+        """The kernel that the features make: so a learner takes them where it takes a kernel."""
+        return Waves(self.kernel, self.D, self.seed)
+
     def _prepare(self) -> None:
-        kernel = as_kernel(self.kernel)
-        if not is_whole(self.D, 2) or int(self.D) % 2:
-            raise ValueError(f"RandomFeatures: D must be an even number, at least 2; got {self.D!r}")
-        self._drawn = features.waves(
-            kernel, int(self.D), checked_whole("RandomFeatures", "seed", self.seed, 0), self.n_features_in_
-        )
+        self.as_kernel()
 
     def transform(self, X: Any) -> Any:
         """(n, D), each row of length 1."""
-        X = self._check(X)
-        if not hasattr(self, "_drawn"):
-            self._prepare()
-        return features.random_features(self._drawn, X.toarray() if hasattr(X, "toarray") else X)
-
-    def __getstate__(self) -> Any:
-        state = dict(super().__getstate__())
-        state.pop("_drawn", None)
-        return state
+        return self.as_kernel().features(self._check(X))
 
 
 class Nystroem(_Features):
@@ -109,6 +100,11 @@ class Nystroem(_Features):
             raise ValueError(f"Nystroem: points have {points.shape[1]} features, and the rows {self.n_features_in_}")
         self._points, self._kernel = points, as_kernel(self.kernel)
         self.projection_ = features.projection(self._kernel(points))
+
+    def __call__(self, X: Any, Z: Any) -> Any:
+        """The kernel that the features make: so a learner takes them where it takes a kernel."""
+        made = clone(self).fit(X)
+        return made.transform(X) @ made.transform(Z).T
 
     def transform(self, X: Any) -> Any:
         """(n, number of points), fewer where some of them span no more than the others."""

@@ -24,6 +24,7 @@ import numpy as np
 
 from onkel import theory as _theory  # noqa: F401  defines a value that files hold, as do labelled and missing
 from onkel.core.learner import Learner
+from onkel.core.maths import approximate as _approximate  # noqa: F401
 from onkel.core.maths import labelled as _labelled  # noqa: F401
 from onkel.core.maths.kernels import Matrix, Pair, Pairwise, kernel
 from onkel.core.maths.labels import Labels

@@ -13,7 +13,7 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
 
 import onkel
-from onkel import RBF, Laplacian, Linear, Matern, Nystroem, RandomFeatures
+from onkel import RBF, Laplacian, Linear, Matern, Nystroem, RandomFeatures, persist
 from onkel.core.maths import features
 
 KERNELS = [RBF(2.0), Laplacian(4.0), Matern(2.0, 0.5), Matern(2.0, 1.5), Matern(3.0, 2.5), RBF(3.0) * Laplacian(6.0)]
@@ -57,7 +57,7 @@ def test_orthogonal_directions_are_better_than_independent_ones():
 @pytest.mark.parametrize("kernel", [RBF(20.0), Matern(30.0)], ids=repr)
 def test_long_rows_go_by_hadamard_matrices(kernel):
     long = np.random.default_rng(3).normal(size=(20, 600))
-    drawn = features.waves(kernel, 512, 0, 600)
+    drawn = kernel.waves(np.random.default_rng(0), 256, 600)
     assert drawn.blocks is None
     assert drawn.signs.shape == (1, 3, 1024)
     assert error(kernel, 512, range(6), long) < 1.2 / np.sqrt(512)
@@ -106,6 +106,28 @@ def test_they_are_transformers(made):
         one.transform(X[:, :2])
 
 
+@pytest.mark.parametrize("made", [RandomFeatures(RBF(1.0), 64, 1), Nystroem(RBF(1.0), X[:9])], ids=["random", "nystroem"])
+def test_learners_take_them_for_kernels(made):
+    """As a learner with the plain kernel x.z learns from the features themselves."""
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    features = made.fit_transform(X)
+    learner = onkel.silk(made, onkel.Hinge(), budget=10)
+    plain = onkel.silk(Linear(), onkel.Hinge(), budget=10)
+    state, trace = learner.learn(learner.init(), X, y)
+    theirs, expected = plain.learn(plain.init(), features, y)
+    np.testing.assert_allclose(trace.scores, expected.scores, atol=1e-9)
+    np.testing.assert_allclose(state.coef, theirs.coef, atol=1e-9)
+    np.testing.assert_allclose(learner.score(state, X[:7]), plain.score(theirs, features[:7]), atol=1e-9)
+
+
+def test_the_kernel_of_random_features_is_saved():
+    learner = onkel.silk(RandomFeatures(Matern(2.0), 32, 5), onkel.Hinge(), budget=10)
+    state, _ = learner.learn(learner.init(), X, np.sign(X[:, 0]))
+    again, theirs = persist.loads(persist.dumps((learner, state)))
+    assert again == learner
+    np.testing.assert_array_equal(again.score(theirs, X), learner.score(state, X))
+
+
 def test_the_waves_are_not_kept_in_files():
     small = len(pickle.dumps(RandomFeatures(RBF(1.0), 2, 0).fit(X)))
     assert len(pickle.dumps(RandomFeatures(RBF(1.0), 20_000, 0).fit(X))) < small + 50
@@ -116,8 +138,8 @@ def test_the_waves_are_not_kept_in_files():
     [
         (lambda: RandomFeatures(Linear()), "no mixture of waves"),
         (lambda: RandomFeatures(RBF() + 1), "no mixture of waves"),
-        (lambda: RandomFeatures(RBF(), 7), "D must be an even number, at least 2; got 7"),
-        (lambda: RandomFeatures(RBF(), 0), "D must be an even number"),
+        (lambda: RandomFeatures(RBF(), 7), "D must be an even number.*got 7"),
+        (lambda: RandomFeatures(RBF(), 0), "D must be a whole number, at least 2; got 0"),
         (lambda: RandomFeatures(RBF(), 8, -1), "seed must be a whole number, at least 0; got -1"),
         (lambda: Nystroem(RBF()), "give points"),
         (lambda: Nystroem(RBF(), X[:, :2]), "points have 2 features, and the rows 3"),

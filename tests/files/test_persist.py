@@ -118,6 +118,7 @@ def test_every_part_survives():
         *(onkel.Explicit(0.1), onkel.Implicit(onkel.InvSqrt(2.0), exact=True), onkel.Adaptive(eta_max=3.0), onkel.Alma(0.5)),
         *(onkel.Budget(7, "merge"), onkel.Budget(window=9)),
         Observed(onkel.Matern(2.0)),
+        onkel.RandomFeatures(onkel.Matern(2.0), 64, 3).as_kernel(),
         quartic,
         spectrum,
     ]

@@ -9,7 +9,7 @@ which is multiplied in d log d instead of d^2 steps.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,11 +69,6 @@ def directions(rng: np.random.Generator, rows: int, width: int) -> Directions:
         q, r = np.linalg.qr(rng.normal(size=(width, width)))
         blocks.append(q * np.sign(np.diag(r)))  # uniform over all rotations
     return Directions(np.sqrt(rng.chisquare(width, rows)), np.concatenate(blocks)[:rows], None, width)
-
-
-def waves(kernel: Any, D: int, seed: int, width: int) -> Directions:
-    """The waves of a kernel for points of ``width`` features: always the same for the same seed."""
-    return kernel.waves(np.random.default_rng(seed), D // 2, width)  # type: ignore[no-any-return]
 
 
 def random_features(drawn: Directions, X: Array) -> Array:

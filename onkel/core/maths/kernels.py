@@ -454,6 +454,8 @@ def as_kernel(given: Any) -> Any:
     """A kernel of ours as it is, any other callable as a matrix kernel."""
     if isinstance(given, Kernel):
         return given
+    if hasattr(type(given), "as_kernel"):
+        return given.as_kernel()
     if callable(given) and not isinstance(given, type):
         return Matrix(given)
     raise TypeError(
