@@ -139,6 +139,7 @@ def test_the_waves_are_not_kept_in_files():
         (lambda: RandomFeatures(Linear()), "no mixture of waves"),
         (lambda: RandomFeatures(RBF() + 1), "no mixture of waves"),
         (lambda: RandomFeatures(RBF(), 7), "D must be an even number.*got 7"),
+        (lambda: RandomFeatures(RBF(), 2**21), "at most 1048576; got 2097152"),
         (lambda: RandomFeatures(RBF(), 0), "D must be a whole number, at least 2; got 0"),
         (lambda: RandomFeatures(RBF(), 8, -1), "seed must be a whole number, at least 0; got -1"),
         (lambda: Nystroem(RBF()), "give points"),

@@ -11,6 +11,8 @@ from onkel.core.maths.features import Array, Directions, random_features
 from onkel.core.maths.kernels import Kernel
 from onkel.core.maths.value import checked_whole, field, whole
 
+MOST = 1 << 20  # features; a row of them takes 8 MB
+
 
 def _kernel(owner: str, name: str, given: Any) -> Kernel:
     if isinstance(given, Kernel):
@@ -19,8 +21,8 @@ def _kernel(owner: str, name: str, given: Any) -> Kernel:
 
 
 def _even(owner: str, name: str, given: Any) -> int:
-    if checked_whole(owner, name, given, 2) % 2:
-        raise ValueError(f"{owner}: {name} must be an even number, half of them cosines, half sines; got {given!r}")
+    if checked_whole(owner, name, given, 2) % 2 or given > MOST:
+        raise ValueError(f"{owner}: {name} must be an even number (half cosines, half sines), at most {MOST}; got {given!r}")
     return int(given)
 
 
