@@ -102,7 +102,6 @@ def places(directory: str | os.PathLike[str] | None = None) -> list[Path]:
 
 
 def cache() -> Path:
-    """Where the user's programs keep what they can fetch again."""
     return user_cache_path("onkel", appauthor=False)
 
 
@@ -329,11 +328,10 @@ def _openml_mnist() -> dict[str, bytes]:
     images, labels = X.astype(np.uint8), y.astype(np.uint8)
     files = {}
     for part, rows in (("train", slice(0, 60_000)), ("t10k", slice(60_000, None))):
-        head = np.array([2051, len(labels[rows]), 28, 28], dtype=">u4").tobytes()
-        files[f"{part}-images-idx3-ubyte.xz"] = lzma.compress(head + images[rows].tobytes(), preset=1)
-        files[f"{part}-labels-idx1-ubyte.xz"] = lzma.compress(
-            np.array([2049, len(labels[rows])], dtype=">u4").tobytes() + labels[rows].tobytes()
-        )
+        for kind, head, values in (("images-idx3", [2051, -1, 28, 28], images[rows]), ("labels-idx1", [2049, -1], labels[rows])):
+            head[1] = len(values)
+            content = np.array(head, dtype=">u4").tobytes() + values.tobytes()
+            files[f"{part}-{kind}-ubyte.xz"] = lzma.compress(content, preset=1)
     return files
 
 

@@ -18,22 +18,32 @@ class Usage(ValueError):
 
 def add_table(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--format", choices=FORMATS, help="default: by the name, or by the first character")
-    group.add_argument("--delimiter", metavar="C", type=one_character, help="of CSV (default: the likeliest of , ; | and tab)")
-    group.add_argument("--no-header", action="store_true", help="CSV without names: columns are called 0, 1, 2, ...")
-    group.add_argument("--encoding", metavar="NAME", type=encoding, default="utf-8", help="of CSV (default utf-8)")
-    group.add_argument("--on-error", choices=("stop", "skip"), default="stop", help="what a bad row does (default stop)")
-    group.add_argument("--max-line", metavar="SIZE", type=size, default=Limits().line, help="longest line or row (default 1M)")
+    group.add_argument("--delimiter", metavar="C", type=one_character, help="of CSV (default: the most frequent of , ; | and tab)")
+    group.add_argument("--no-header", action="store_true", help="the CSV has no line of names; its columns are called 0, 1, 2, ...")
+    group.add_argument("--encoding", metavar="NAME", type=encoding, default="utf-8", help="encoding of CSV (default utf-8)")
+    group.add_argument("--on-error", choices=("stop", "skip"), default="stop", help="stop at a bad row (the default), or skip it")
     group.add_argument(
-        "--max-columns", metavar="N", type=whole, default=Limits().columns, help=f"most columns (default {Limits().columns})"
+        "--max-line", metavar="SIZE", type=size, default=Limits().line, help="the longest line or row that is taken (default 1M)"
     )
     group.add_argument(
-        "--max-classes", metavar="N", type=whole, default=Limits().classes, help=f"most classes (default {Limits().classes})"
+        "--max-columns",
+        metavar="N",
+        type=whole,
+        default=Limits().columns,
+        help=f"the most columns that are taken (default {Limits().columns})",
+    )
+    group.add_argument(
+        "--max-classes",
+        metavar="N",
+        type=whole,
+        default=Limits().classes,
+        help=f"the most classes that are taken (default {Limits().classes})",
     )
 
 
 def add_answers(group: argparse._ArgumentGroup, help: str) -> None:
     group.add_argument("--predictions", metavar="FILE", type=Path, help=help)
-    group.add_argument("--keep", metavar="A,B", type=names, default=[], help="columns of the table to repeat in the predictions")
+    group.add_argument("--keep", metavar="A,B", type=names, default=[], help="columns of the table to copy into the predictions")
 
 
 def open_table(arguments: argparse.Namespace) -> Table:

@@ -70,20 +70,24 @@ def add_parser(subparsers: Any) -> None:
     data.add_argument("--task", choices=("auto", *ESTIMATORS), help="default auto: from the first values of the target")
     data.add_argument("--features", metavar="A,B", type=names, help="columns to learn from (default: all but the target)")
     data.add_argument("--drop", metavar="A,B", type=names, help="columns to leave out")
-    data.add_argument("--decimal", metavar="C", type=one_character, help="the point of a number (default .); 1,5 needs ,")
-    data.add_argument("--missing", choices=("error", "ignore"), help="ignore: a kernel that leaves missing values out")
+    data.add_argument(
+        "--decimal", metavar="C", type=one_character, help="decimal point of the numbers (default .); a comma for 1,5"
+    )
+    data.add_argument(
+        "--missing", choices=("error", "ignore"), help="what a missing value is: an error (the default), or ignored by the kernel"
+    )
     data.add_argument("--no-scale", action="store_true", help="leave columns as they are (default: running mean 0, spread 1)")
     add_table(data)
     add_model(parser.add_argument_group("the model"))
     out = parser.add_argument_group("results")
     out.add_argument("--out", "-o", metavar="PREFIX", type=Path, help="default: the stream's name, in this folder")
     add_answers(out, "what was predicted for each row, before it was learned: .csv, .ndjson, .parquet, or - for standard output")
-    out.add_argument("--report", metavar="FILE", type=Path, help="a page with all of it, .html")
+    out.add_argument("--report", metavar="FILE", type=Path, help="write a page with everything that was found (.html)")
     out.add_argument("--json", action="store_true", help="print the report instead of a summary")
     out.add_argument("--no-figure", action="store_true", help="write no figure")
     out.add_argument("--resume", metavar="FILE", type=Path, help="go on with this model; the same stream goes on where it stopped")
-    out.add_argument("--skip", metavar="N", type=natural, help="leave out the first N rows")
-    out.add_argument("--save-every", metavar="N", type=whole, help="save the model every N rows, too")
+    out.add_argument("--skip", metavar="N", type=natural, help="pass over the first N rows")
+    out.add_argument("--save-every", metavar="N", type=whole, help="also save the model every N rows")
     out.add_argument("--verbose", "-v", action="store_true", help="name the parameters and the bad rows in the summary")
     out.add_argument("--quiet", "-q", action="store_true", help="print errors only")
     parser.set_defaults(run=command)
@@ -96,15 +100,21 @@ def add_model(model: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     model.add_argument("--kernel", choices=names_of(Kernel), help="default rbf")
     model.add_argument("--gamma", metavar="G", type=gamma, help="width of the kernel: scale (default), auto or a number")
-    model.add_argument("--loss", choices=names_of(Loss))
+    model.add_argument("--loss", choices=names_of(Loss), help="default: hinge, squared or novelty, by the task")
     model.add_argument("--eta", metavar="X", type=positive, help="step size")
-    model.add_argument("--lam", metavar="X", type=positive, help="how fast the model forgets")
+    model.add_argument(
+        "--lam", metavar="X", type=positive, help="how fast the model forgets: each step shrinks it by about eta * lam"
+    )
     model.add_argument("--C", metavar="X", type=positive, help="weight of the loss")
     model.add_argument("--budget", metavar="N", type=whole, help="points to keep (default 512)")
     model.add_argument(
-        "--drop-point", "--forget", choices=RULES, help="which point goes when the budget is full; in Python it is drop="
+        "--drop-point",
+        "--forget",
+        choices=RULES,
+        metavar="RULE",
+        help=f"which point goes when the budget is full: {', '.join(RULES)}; drop= in Python",
     )
-    model.add_argument("--nu", metavar="X", type=positive, help="share of rows that raise an alert, or violate the margin")
+    model.add_argument("--nu", metavar="X", type=positive, help="share of rows that shall raise an alert, or violate the margin")
 
 
 def command(arguments: argparse.Namespace) -> int:

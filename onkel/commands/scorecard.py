@@ -6,6 +6,7 @@ What :command:`onkel run` keeps in a file is a :class:`Run`; ``onkel.load`` give
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -158,7 +159,9 @@ class Run:
             trace = self.model.partial_fit(Z).trace_
             errors = np.stack((told.prediction, np.zeros(len(Z)), np.zeros(len(Z))), axis=1)
         elif self.task == "classes":
-            trace = self.model.partial_fit(Z, np.array(y, dtype=object)).trace_
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "The number of unique classes")  # scikit-learn's guess, by one block
+                trace = self.model.partial_fit(Z, np.array(y, dtype=object)).trace_
             errors = np.stack((trace.mistake, self._same_as_last(y), np.zeros(len(Z))), axis=1)
             self._count(y)
         else:

@@ -27,15 +27,25 @@ def add_parser(subparsers: Any) -> None:
     )
     reproduce.add_argument("figure", nargs="*", metavar="FIGURE", help="names as --list prints them; all if none is given")
     reproduce.add_argument("--list", action="store_true", help="list the figures and what data they need")
-    reproduce.add_argument("--quick", action="store_true", help="two minutes, no data: synthetic streams and small digits")
+    reproduce.add_argument(
+        "--quick", action="store_true", help="about two minutes, without data sets: synthetic streams and small digits"
+    )
     reproduce.add_argument("--data", metavar="DIR", type=Path, help="folder with the data sets (default: $ONKEL_DATA)")
-    reproduce.add_argument("--out", metavar="DIR", type=Path, default=Path("results"), help="default: results")
-    reproduce.add_argument("--jobs", metavar="N", type=whole, default=os.cpu_count() or 1, help="processes (default: cores)")
-    reproduce.add_argument("--seed", metavar="S", type=natural, default=0, help="of the random numbers (default 0)")
-    reproduce.add_argument("--fresh", action="store_true", help="compute again what is already there")
-    reproduce.add_argument("--peers", action="store_true", help="add River's and scikit-learn's learners where they compare")
+    reproduce.add_argument(
+        "--out", metavar="DIR", type=Path, default=Path("results"), help="folder for the results (default: results)"
+    )
+    reproduce.add_argument(
+        "--jobs", metavar="N", type=whole, default=os.cpu_count() or 1, help="processes side by side (default: the number of cores)"
+    )
+    reproduce.add_argument("--seed", metavar="S", type=natural, default=0, help="seed of the random numbers (default 0)")
+    reproduce.add_argument("--fresh", action="store_true", help="compute everything again, finished parts too")
+    reproduce.add_argument("--peers", action="store_true", help="include River's and scikit-learn's learners in the comparisons")
     reproduce.set_defaults(run=run_reproduce)
-    listing = subparsers.add_parser("data", help="list the data sets: present or not, size, source, licence")
+    listing = subparsers.add_parser(
+        "data",
+        help="list the data sets: present or not, size, source, licence",
+        description="Lists the data sets of the experiments: whether they are here, their size, source and licence.",
+    )
     listing.add_argument("--data", metavar="DIR", type=Path, help="folder with the data sets (default: $ONKEL_DATA)")
     listing.set_defaults(run=run_data)
 

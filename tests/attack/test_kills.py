@@ -12,6 +12,8 @@ import pytest
 import onkel
 from tests.commands.support import QUICK, ROOT, as_csv, onkel_run, stream
 
+KILLS = int(os.environ.get("ONKEL_KILLS", "100"))
+
 
 @pytest.mark.slow
 def test_a_hundred_kills(tmp_path, monkeypatch):
@@ -20,8 +22,8 @@ def test_a_hundred_kills(tmp_path, monkeypatch):
     words = ["a.csv", "--target", "label", *QUICK]
     assert onkel_run(*words, "--out", "straight", "--quiet") == 0
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    chance, kills, ends = random.Random(0), 0, 0
-    while kills < 100:
+    chance, kills = random.Random(0), 0
+    while kills < KILLS:
         more = ["a.csv", "--resume", "a.onkel"] if (tmp_path / "a.onkel").exists() else words
         call = [sys.executable, "-m", "onkel", "run", *more, "--no-figure", "--quiet", "--save-every", "1000"]
         process = subprocess.Popen(call, env=environment, stderr=subprocess.DEVNULL)
@@ -36,6 +38,7 @@ def test_a_hundred_kills(tmp_path, monkeypatch):
             if run.tally.rows == 60_000:
                 assert (tmp_path / "a.onkel").read_bytes() == (tmp_path / "straight.onkel").read_bytes()
                 (tmp_path / "a.onkel").unlink()
-                ends += 1
-    assert onkel_run("a.csv", "--resume", "a.onkel", "--quiet") == 0 if (tmp_path / "a.onkel").exists() else True
-    assert not [path for path in tmp_path.iterdir() if path.suffix == ".part" and len(list(tmp_path.glob("*.part"))) > 1]
+    if (tmp_path / "a.onkel").exists():
+        assert onkel_run("a.csv", "--resume", "a.onkel", "--quiet") == 0
+        assert (tmp_path / "a.onkel").read_bytes() == (tmp_path / "straight.onkel").read_bytes()
+    assert len(list(tmp_path.glob(".*.part"))) <= 1  # the next writer of a file takes away what a killed one left

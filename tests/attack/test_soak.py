@@ -36,7 +36,7 @@ def calls(model, chance, rng):
     hostile = chance.random() < 0.2
     if hostile:
         x = chance.choice(HOSTILE)
-        y = y if chance.random() < 0.5 else chance.choice([None, np.nan, [], object(), np.inf])
+        y = y if chance.random() < 0.5 else chance.choice([None, np.nan, [], {}, np.inf])
     target = (y,) if supervised else ()
     match chance.randrange(10):
         case 0 | 1 | 2 | 3:
@@ -74,7 +74,7 @@ def makers():
 
 @pytest.mark.parametrize("make", list(makers()))
 def test_a_short_soak(make):
-    soak(make(), 2_000, 0)
+    soak(make(), 500, 0)
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ def warm(tmp_path_factory):
         assert cli.main(["run", str(folder / "a.csv"), *words, "--no-figure", "--budget", "8", "-o", str(folder / "m"), "-q"]) == 0
 
 
-@pytest.mark.parametrize("mode", ["stop", "skip"])
+@pytest.mark.parametrize("mode", [pytest.param("stop", marks=pytest.mark.slow), "skip"])
 @pytest.mark.parametrize("name", CORPUS)
 def test_a_bad_table_is_told_and_costs_little(tmp_path, monkeypatch, capsys, name, mode):
     monkeypatch.chdir(tmp_path)
