@@ -61,14 +61,17 @@ def answers(task: str, model: Any, Z: Floats) -> Answers:
     return Answers((model.predict(Z) < 0).astype(int).tolist(), unknown, unknown, unknown, model.score_samples(Z))
 
 
-def alerts(model: Any, Z: Floats) -> Answers:
+def alerts(model: Any, Z: Floats, weights: Floats | None = None) -> Answers:
     """Whether each row is novel to a model that then learns it: the fast way."""
     found, scores = [], np.full(len(Z), np.nan)
     for i, z in enumerate(Z):
         if model.__sklearn_is_fitted__():
             scores[i] = model.score_one(z)
         found.append(int(scores[i] < model.offset_) if scores[i] == scores[i] else 0)
-        model.learn_one(z)
+        if weights is None:
+            model.learn_one(z)
+        else:
+            model.partial_fit(Z[i : i + 1], sample_weight=weights[i : i + 1])
     unknown = np.full(len(Z), np.nan)
     return Answers(found, unknown, unknown, unknown, scores)
 

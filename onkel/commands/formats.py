@@ -23,12 +23,14 @@ from onkel.terminal.arguments import is_number
 from onkel.terminal.extras import how, need
 
 ARROW = ("parquet", "feather")
-FORMATS = ("csv", "ndjson", "json", *ARROW)
+FORMATS = ("csv", "ndjson", "json", *ARROW, "svmlight", "vw")
 ENDINGS = {
     **dict.fromkeys((".csv", ".tsv", ".txt", ".data"), "csv"),
     **dict.fromkeys((".ndjson", ".jsonl", ".json"), "ndjson"),
     ".parquet": "parquet",
     **dict.fromkeys((".feather", ".arrow", ".ipc"), "feather"),
+    **dict.fromkeys((".svmlight", ".libsvm", ".svm"), "svmlight"),
+    ".vw": "vw",
 }
 PACKED = (".gz", ".xz", ".bz2", ".zst")
 CUT = 200  # characters that are kept of a text in JSON that is longer than any number or name could be

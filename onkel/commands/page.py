@@ -22,25 +22,25 @@ th,td{text-align:left;vertical-align:top;padding:.3rem .9rem .3rem 0;border-bott
 MANY = 200  # features that are listed
 
 
-def page(work: Run, told: dict[str, Any]) -> str:
+def page(work: Run, facts: dict[str, Any]) -> str:
     """The run in words, curves and tables."""
-    name = f"{told['target'] or 'novelty'} in {told['stream']}"
+    name = f"{facts['target'] or 'novelty'} in {facts['stream']}"
     light, dark = (picture(work, theme) for theme in plots.THEMES)
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
         f"<title>onkel: {for_html(name)}</title><style>{STYLE}</style></head><body><main>",
-        f"<h1>{for_html(name)}</h1><pre>{for_html(summary(told))}</pre>",
+        f"<h1>{for_html(name)}</h1><pre>{for_html(summary(facts))}</pre>",
         f"<picture><source srcset='{dark}' media='(prefers-color-scheme: dark)'>",
         f"<img src='{light}' alt='error and more over the rows'></picture>",
-        table("Errors", ERRORS[work.task], told),
-        listing("Classes", ("class", "rows"), told.get("classes", {}).items()),
+        table("Errors", ERRORS[work.task], facts),
+        listing("Classes", ("class", "rows"), facts.get("classes", {}).items()),
         listing(
-            "Alerts, the worst first", ("row", "score"), [(a["row"], f"{a['score']:.6g}") for a in told.get("worst_alerts", [])]
+            "Alerts, the worst first", ("row", "score"), [(a["row"], f"{a['score']:.6g}") for a in facts.get("worst_alerts", [])]
         ),
-        listing("Parameters", ("name", "value"), [(k, v) for k, v in told["parameters"].items() if v is not None]),
+        listing("Parameters", ("name", "value"), [(k, v) for k, v in facts["parameters"].items() if v is not None]),
         listing("Features", ("column", "mean", "spread"), features(work)),
-        listing("Bad rows", ("what was wrong",), [(message,) for message in told["bad"]]),
-        f"<p>{for_html(told['estimator'])} of onkel {for_html(told['onkel'])}.</p></main></body></html>",
+        listing("Bad rows", ("what was wrong",), [(message,) for message in facts["bad"]]),
+        f"<p>{for_html(facts['estimator'])} of onkel {for_html(facts['onkel'])}.</p></main></body></html>",
     ]
     return "\n".join(part for part in parts if part) + "\n"
 
@@ -81,8 +81,8 @@ def features(work: Run) -> list[tuple[str, str, str]]:
     return found
 
 
-def table(title: str, names: dict[str, str], told: dict[str, Any]) -> str:
-    return listing(title, ("of", ""), [(words, f"{told[name]:.6g}") for name, words in names.items()])
+def table(title: str, names: dict[str, str], facts: dict[str, Any]) -> str:
+    return listing(title, ("of", ""), [(words, f"{facts[name]:.6g}") for name, words in names.items()])
 
 
 def listing(title: str, head: tuple[str, ...], rows: Any) -> str:

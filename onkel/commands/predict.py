@@ -52,8 +52,8 @@ def command(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except (BadTable, BadFile, ValueError, OSError) as error:
-        told = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else error
-        say("onkel predict", told)
+        text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else error
+        say("onkel predict", text)
         return 1
 
 
@@ -66,6 +66,7 @@ def predict(arguments: argparse.Namespace) -> int:
         writable(arguments.predictions, "--predictions")
     first, bad, rows = "", 0, 0
     with closing(open_table(arguments)) as table:
+        table.widen(run.features)
         known(table, [*run.features, *arguments.keep], "onkel predict")
         reader = Reader(table, run.features, None, gaps=run.model.missing == "ignore", decimal=run.decimal, own=arguments.keep)
         patience = 0.5 if table.path == "-" else None

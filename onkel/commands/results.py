@@ -57,28 +57,28 @@ def report(
     }
 
 
-def summary(told: dict[str, Any], verbose: bool = False) -> str:
+def summary(facts: dict[str, Any], verbose: bool = False) -> str:
     lines = [
-        f"{told['rows']} rows, {told['bad_rows']} bad; {told['points']} points kept in {told['bytes']} bytes; "
-        f"{told['seconds']:.1f} s, {told['rows_per_second']} rows/s"
+        f"{facts['rows']} rows, {facts['bad_rows']} bad; {facts['points']} points kept in {facts['bytes']} bytes; "
+        f"{facts['seconds']:.1f} s, {facts['rows_per_second']} rows/s"
     ]
-    if told["task"] == "classes":
+    if facts["task"] == "classes":
         lines.append(
-            f"error {told['error']:.4f}; the last label again {told['error_of_last_label']:.4f}, "
-            f"the most frequent {told['error_of_most_frequent_label']:.4f}"
+            f"error {facts['error']:.4f}; the last label again {facts['error_of_last_label']:.4f}, "
+            f"the most frequent {facts['error_of_most_frequent_label']:.4f}"
         )
-    elif told["task"] == "reals":
+    elif facts["task"] == "reals":
         lines.append(
-            f"mean absolute error {told['mean_absolute_error']:.6g}; the last value again "
-            f"{told['mean_absolute_error_of_last_value']:.6g}, the mean so far {told['mean_absolute_error_of_running_mean']:.6g}"
+            f"mean absolute error {facts['mean_absolute_error']:.6g}; the last value again "
+            f"{facts['mean_absolute_error_of_last_value']:.6g}, the mean so far {facts['mean_absolute_error_of_running_mean']:.6g}"
         )
     else:
-        lines.append(f"alerts {told['alerts']:.4f}")
-        if worst := told["worst_alerts"]:
+        lines.append(f"alerts {facts['alerts']:.4f}")
+        if worst := facts["worst_alerts"]:
             lines.append("the worst in rows " + ", ".join(str(alert["row"]) for alert in worst[:10]))
     if verbose:
-        lines += [f"  {name:<10} {value}" for name, value in told["parameters"].items() if value is not None]
-        lines += [f"  {message}" for message in told["bad"]]
+        lines += [f"  {name:<10} {value}" for name, value in facts["parameters"].items() if value is not None]
+        lines += [f"  {message}" for message in facts["bad"]]
     return "\n".join(lines)
 
 

@@ -47,6 +47,7 @@ class Block(NamedTuple):
     y: list[Any]
     rows: list[int]  # which rows of the table these are, counted from 1
     own: list[list[Any]]  # what stands in the columns to keep
+    weights: np.ndarray | None  # how much each row counts, where a column says it
     read: int
     bad: list[BadRow]
     end: BadRow | None = None

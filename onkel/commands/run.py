@@ -49,7 +49,7 @@ exit status
 
 RULES = names_of(Rule)
 CHOICES = ("kernel", "gamma", "loss", "eta", "lam", "C", "budget", "nu", "missing")  # called as the estimators' parameters
-NEW_RUN = ("target", "task", "model", "features", "drop", "decimal", "drop_point", *CHOICES)
+NEW_RUN = ("target", "task", "weight", "model", "features", "drop", "decimal", "drop_point", *CHOICES)
 BAD_SHOWN = 20
 
 
@@ -70,6 +70,7 @@ def add_parser(subparsers: Any) -> None:
     data.add_argument("--task", choices=("auto", *ESTIMATORS), help="default auto: from the first values of the target")
     data.add_argument("--features", metavar="A,B", type=names, help="columns to learn from (default: all but the target)")
     data.add_argument("--drop", metavar="A,B", type=names, help="columns to leave out")
+    data.add_argument("--weight", metavar="COLUMN", help="how much each row counts, a number above 0 (default: 1 for all)")
     data.add_argument(
         "--decimal", metavar="C", type=one_character, help="decimal point of the numbers (default .); a comma for 1,5"
     )
@@ -161,6 +162,7 @@ def run(arguments: argparse.Namespace) -> int:
             decimal=work.decimal,
             known=work.frequent,
             own=arguments.keep,
+            weight=work.weight,
         )
         patience = 0.5 if table.path == "-" else None  # what comes in live is not held back for long
         blocks = reader.read(rows, skipped, stop=arguments.on_error == "stop", patience=patience)
@@ -191,12 +193,14 @@ def _early(arguments: argparse.Namespace) -> None:
 
 
 def _new(arguments: argparse.Namespace, table: Table, ahead: list[Any]) -> Run:
-    target, dropped, decimal = arguments.target, arguments.drop or [], arguments.decimal or "."
+    target, dropped, decimal = arguments.target or table.target, arguments.drop or [], arguments.decimal or "."
+    weight = arguments.weight or table.weight
     known(table, [target] if target else [], "--target")
+    known(table, [weight] if weight else [], "--weight")
     known(table, arguments.features or [], "--features")
     rule = next((name for name in dropped if name in RULES), None)
     known(table, dropped, "--drop", f". Which point goes when the budget is full says --drop-point {rule}" if rule else "")
-    features = arguments.features or [name for name in table.columns if name != target and name not in set(dropped)]
+    features = arguments.features or [name for name in table.columns if name not in {target, weight, *dropped}]
     if not features or target in features:
         raise Usage(f"there is nothing to learn from: the features are {', '.join(features) or 'none'}, the target is {target}")
     text = set(tables.texts(table.columns, ahead, decimal))
@@ -217,6 +221,7 @@ def _new(arguments: argparse.Namespace, table: Table, ahead: list[Any]) -> Run:
         work.model.plan().learner(1.0, len(features), 2)  # refuses now what does not fit together
     except (ValueError, TypeError) as error:
         raise Usage(str(error)) from None
+    work.weight = weight
     return work
 
 
@@ -232,7 +237,8 @@ def _resumed(arguments: argparse.Namespace, table: Table) -> Run:
     work = load(arguments.resume)
     if not isinstance(work, Run):
         raise BadFile(f"{arguments.resume}: holds a model, but not a run on a table; `onkel info` tells what it is")
-    known(table, [*work.features, *([work.target] if work.target else [])], "--resume")
+    table.widen(work.features)
+    known(table, [*work.features, *filter(None, (work.target, work.weight))], "--resume")
     return work
 
 
@@ -282,7 +288,7 @@ def _learn(
                 break
             before, end = work.tally.rows, block.end
             if block.y:
-                learned = work.learn(block.X, block.y, tell)
+                learned = work.learn(block.X, block.y, tell, block.weights)
                 recent = [*recent, *learned.errors.tolist()][-1000:]
                 if work.task == "novelty" and learned.answers is not None:
                     alerts.add(block.rows, learned.answers)
@@ -320,8 +326,8 @@ def _finish(
 ) -> int:
     """Write everything, say what came out."""
     save(work, f"{prefix}.onkel")
-    told = results.report(work, table, messages, seconds, fresh, not signal and end is None, alerts)
-    atomic.write(f"{prefix}.json", (json.dumps(told, indent=1, allow_nan=False) + "\n").encode())
+    facts = results.report(work, table, messages, seconds, fresh, not signal and end is None, alerts)
+    atomic.write(f"{prefix}.json", (json.dumps(facts, indent=1, allow_nan=False) + "\n").encode())
     written = [f"{prefix}.onkel", f"{prefix}.json"]
     notes = []
     if not arguments.no_figure and installed("matplotlib"):
@@ -330,16 +336,16 @@ def _finish(
     elif not arguments.no_figure:
         notes.append(f"no figure: matplotlib is not installed; {how('matplotlib')}")
     if arguments.report is not None:
-        atomic.write(arguments.report, page(work, told).encode())
+        atomic.write(arguments.report, page(work, facts).encode())
         written.append(str(arguments.report))
     said = sys.stdout
     if arguments.predictions is not None:
         written.append(str(arguments.predictions))
         said = sys.stderr if str(arguments.predictions) == "-" else sys.stdout
     if arguments.json:
-        print(json.dumps(told, indent=1, allow_nan=False))
+        print(json.dumps(facts, indent=1, allow_nan=False))
     elif not arguments.quiet:
-        text = "\n".join([results.summary(told, arguments.verbose), "written: " + ", ".join(written), *notes])
+        text = "\n".join([results.summary(facts, arguments.verbose), "written: " + ", ".join(written), *notes])
         print(for_terminal(text, lines=True), file=said)
     way = option("--resume", f"{prefix}.onkel")
     if end is not None:

@@ -74,8 +74,8 @@ class Tally:
     """The score card: errors of the model and of the simplest rivals, in total and over windows of the stream.
 
     errors  the model's, that of "the same as last time", and for reals the squared one, else 0
-    more    points kept, step size, alarms of a drift detector; rows whose uncertainty was told before they were learned, and of
-            these: the probability given to the class predicted, or how many targets lay inside their interval
+    more    points kept, step size, alarms of a drift detector; rows with a stated certainty, and what was stated: the probability
+            of the class predicted, or whether the target lay inside its interval
     """
 
     def __init__(self) -> None:
@@ -138,6 +138,7 @@ class Run:
     def __init__(self, model: Any, task: str, features: list[str], target: str | None, scale: bool = True, decimal: str = "."):
         self.model, self.task, self.features, self.target = model, task, list(features), target
         self.decimal = decimal  # how the table writes the point of a number
+        self.weight: str | None = None  # the column that says how much a row counts
         self.scale = Scale(len(features)) if scale else None
         self.tally = Tally()
         self.last: Any = None  # target of the row before
@@ -147,26 +148,26 @@ class Run:
         self.source: dict[str, Any] = {}  # which stream, and how many of its rows have been read
         self.bad = 0
 
-    def learn(self, X: Floats, y: list[Any], tell: bool = False) -> Learned:
-        """Predict the rows, then learn them.
+    def learn(self, X: Floats, y: list[Any], tell: bool = False, weights: Floats | None = None) -> Learned:
+        """Predict the rows, then learn them; ``weights`` above 0 say how much each of them counts.
 
         ``tell`` asks for how sure each answer was, too; that takes longer.
         """
         Z = X if self.scale is None else self.scale.scaled(X)
-        told = self._row_by_row(Z, y) if tell or self.task == "novelty" else None
+        answered = self._row_by_row(Z, y, weights) if tell or self.task == "novelty" else None
         more = np.zeros((len(Z), MORE))
-        if told is not None and self.task == "novelty":  # what the trace calls a mistake is a loss above 0
-            trace = self.model.partial_fit(Z).trace_
-            errors = np.stack((told.prediction, np.zeros(len(Z)), np.zeros(len(Z))), axis=1)
+        if answered is not None and self.task == "novelty":  # what the trace calls a mistake is a loss above 0
+            trace = self.model.partial_fit(Z, sample_weight=weights).trace_
+            errors = np.stack((answered.prediction, np.zeros(len(Z)), np.zeros(len(Z))), axis=1)
         elif self.task == "classes":
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "The number of unique classes")  # scikit-learn's guess, by one block
-                trace = self.model.partial_fit(Z, np.array(y, dtype=object)).trace_
+                trace = self.model.partial_fit(Z, np.array(y, dtype=object), sample_weight=weights).trace_
             errors = np.stack((trace.mistake, self._same_as_last(y), np.zeros(len(Z))), axis=1)
             self._count(y)
         else:
             targets = np.array(y)
-            trace = self.model.partial_fit(Z, targets).trace_
+            trace = self.model.partial_fit(Z, targets, sample_weight=weights).trace_
             gap = targets - trace.scores
             before = np.concatenate(([targets[0] if self.last is None else self.last], targets[:-1]))
             errors = np.stack((np.abs(gap), np.abs(targets - before), gap * gap), axis=1)
@@ -174,25 +175,28 @@ class Run:
                 self.mean_error += abs(target - self.mean) if i > 1 else 0.0
                 self.mean += (target - self.mean) / i
         more[:, 0], more[:, 1], more[:, 2] = trace.size, trace.eta, trace.drift
-        if told is not None and self.task != "novelty":
-            claimed = told.probability if self.task == "classes" else told.inside(np.array(y))
+        if answered is not None and self.task != "novelty":
+            claimed = answered.probability if self.task == "classes" else answered.inside(np.array(y))
             more[:, 3], more[:, 4] = np.isfinite(claimed), np.nan_to_num(claimed)
         if y:
             self.last = y[-1]
         self.tally.add(errors.astype(np.float64), more)
-        return Learned(errors[:, 0], told)
+        return Learned(errors[:, 0], answered)
 
-    def _row_by_row(self, Z: Floats, y: list[Any]) -> Answers:
+    def _row_by_row(self, Z: Floats, y: list[Any], weights: Floats | None) -> Answers:
         """What a twin of the model answers to each row before it learns it."""
         twin = self.model.snapshot() if self.tally.rows else clone(self.model)
         if self.task == "novelty":
-            return alerts(twin, Z)
-        told = []
+            return alerts(twin, Z, weights)
+        answered = []
         with config_context(assume_finite=True):
             for i in range(len(Z)):
-                told.append(answers(self.task, twin, Z[i : i + 1]))
-                twin.learn_one(Z[i], y[i])
-        return Answers.joined(told)
+                answered.append(answers(self.task, twin, Z[i : i + 1]))
+                if weights is None:
+                    twin.learn_one(Z[i], y[i])
+                else:
+                    twin.partial_fit(Z[i : i + 1], y[i : i + 1], sample_weight=weights[i : i + 1])
+        return Answers.joined(answered)
 
     def answers(self, X: Any) -> Answers:
         """What the model says of rows of the raw columns, or of a data frame that has them.  Never changes the run."""
@@ -240,7 +244,7 @@ class Run:
     _PLAIN = ("task", "features", "target", "last", "frequent", "majority_errors", "mean_error", "mean", "source", "bad")
 
     def _to_file(self) -> dict[str, Any]:
-        header = {name: getattr(self, name) for name in (*self._PLAIN, "decimal")}
+        header = {name: getattr(self, name) for name in (*self._PLAIN, "decimal", "weight")}
         header["model"] = {"header": self.model._to_file(), "arrays": {}}  # two dicts since format 1
         header["scale"] = None if self.scale is None else np.stack(list(vars(self.scale).values()))
         header["tally"] = vars(self.tally)
@@ -262,7 +266,8 @@ class Run:
         run = cls(model, header["task"], features, header["target"], scale is not None)
         for name in cls._PLAIN:
             setattr(run, name, header[name])
-        run.decimal = header.get("decimal", ".")
+        run.decimal, run.weight = header.get("decimal", "."), header.get("weight")
+        must(type(run.weight) in (str, type(None)), "its source")
         must(type(run.decimal) is str and len(run.decimal) == 1, "the point of its numbers")
         if run.scale is not None:
             must(is_finite(scale, (4, len(features)), np.float64) and (abs(scale) < 1e150).all(), "the scale of its columns")

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from onkel.commands import formats
+from onkel.commands import formats, sparse_text
 from onkel.commands.rows import BLOCK, LONGEST_NAME, BadRow, Block, Limits, Row, missing
 
 LARGEST = 1e150  # squares of numbers beyond it overflow
@@ -25,7 +25,7 @@ MIDNIGHT = datetime(1970, 1, 1)
 
 
 class Table:
-    """An open stream: ``columns``, and rows as an iterator of Row or BadRow.
+    """An open stream: ``columns``, and rows as an iterator of Row or BadRow; ``target`` and ``weight`` where the format has them.
 
     ``unit`` is what a row's number counts: lines of text, or rows of a file that has no lines.
     """
@@ -44,14 +44,17 @@ class Table:
         self.format = format or formats.format_of(path)
         self.limits = limits or Limits()
         self.size = os.path.getsize(path) if path != "-" and os.path.isfile(path) else 0
+        self.target: str | None = None
+        self.weight: str | None = None
         self._raw: BinaryIO | None = None
+        self._sparse: sparse_text.Sparse | None = None
         try:
             self.columns, self._rows = self._open(header, delimiter, encoding)
         except BaseException:
             self.close()
             raise
         self.place = {name: at for at, name in enumerate(self.columns)}
-        self.unit = "line" if self.format in ("csv", "ndjson") else "row"
+        self.unit = "row" if self.format in ("json", *formats.ARROW) else "line"
 
     def _open(self, header: bool, delimiter: str | None, encoding: str) -> formats.Columns:
         if self.format in formats.ARROW:
@@ -63,7 +66,7 @@ class Table:
             stream = formats.unpacked(self.path, self._raw)
         if self.format == "json":
             return formats.read_array(stream, self.name, self.limits)
-        if self.format != "csv":  # the first character tells
+        if self.format in (None, "ndjson"):  # the first character tells
             first = formats.pull(stream.peek, 64, self.name, "line 0").lstrip(b"\xef\xbb\xbf \t\r\n")[:4]
             if first.startswith(b"[") and (self.format is None or self.path.split(".")[-1].lower() != "ndjson"):
                 self.format = "json"
@@ -75,8 +78,21 @@ class Table:
         lines = formats.lines(stream, self.name, self.limits)
         if self.format == "ndjson":
             return formats.read_ndjson(lines, self.name, self.limits)
+        if self.format == "svmlight":
+            self.target, self._sparse = sparse_text.TARGET, sparse_text.Sparse(lines, self.name, self.limits)
+            return self._sparse.columns, iter(self._sparse)
+        if self.format == "vw":
+            self.target, self.weight = sparse_text.TARGET, sparse_text.WEIGHT
+            return sparse_text.read_vw(lines)
         self.format = "csv"
         return formats.read_csv(formats.CSV(lines, self.name, encoding, self.limits), header, delimiter)
+
+    def widen(self, names: list[str]) -> None:
+        """Columns that a model knows, and the first rows of svmlight text lack: they are 0 there."""
+        if self._sparse is not None:
+            self._sparse.widen(names)
+            self.columns = self._sparse.columns
+            self.place = {name: at for at, name in enumerate(self.columns)}
 
     def __iter__(self) -> Iterator[Row | BadRow]:
         return self._rows
@@ -136,6 +152,7 @@ class Reader:
     gaps     whether a missing feature is NaN or a bad row
     known    the classes so far; a row with one more than the limits allow is a bad row
     own      columns that blocks bring along as they are
+    weight   the column that says how much a row counts
     """
 
     def __init__(
@@ -148,10 +165,12 @@ class Reader:
         decimal: str = ".",
         known: Any = (),
         own: Iterable[str] = (),
+        weight: str | None = None,
     ):
         self.table, self.features, self.target, self.reals, self.gaps = table, features, target, reals, gaps
         self.decimal, self.known = decimal, set(known)
-        self.own = list(own)
+        self.own, self.weight = list(own), weight
+        self._weight = None if weight is None else table.place[weight]
         self._own = [table.place[name] for name in self.own]
         self._where = [table.place[name] for name in features]
         self._target = None if target is None else table.place[target]
@@ -174,6 +193,15 @@ class Reader:
         if self.reals:
             return self._number(row, self._target, False)
         return self._name(row, self._target)
+
+    def importance(self, row: Row) -> float:
+        """How much one row counts, above 0."""
+        if self._weight is None:
+            return 1.0
+        number = self._number(row, self._weight, False)
+        if number <= 0.0:
+            raise self._bad(row, self._weight, f"a row counts more than 0; got {number:g}")
+        return number
 
     def _name(self, row: Row, at: int) -> str:
         value = row.values[at]
@@ -228,19 +256,23 @@ class Reader:
         y: list[Any] = []
         places: list[int] = []
         own: list[list[Any]] = []
+        weights: list[float] = []
         bad: list[BadRow] = []
         before, read, begun = skip, 0, time.monotonic()
 
         def block(end: BadRow | None = None) -> Block:
-            return Block(np.array(X, np.float64).reshape(len(X), len(self.features)), y, places, own, read, bad, end)
+            return Block(
+                np.array(X, np.float64).reshape(len(X), len(self.features)), y, places, own, self._weights(weights), read, bad, end
+            )
 
         for row in rows:
             try:
                 if isinstance(row, BadRow):
                     raise row
-                goal = self.goal(row)
+                goal, weight = self.goal(row), self.importance(row)
                 X.append(self.numbers(row))
                 y.append(goal)
+                weights.append(weight)
                 places.append(before + read + 1)
                 if self._own:
                     own.append([row.values[at] for at in self._own])
@@ -253,14 +285,17 @@ class Reader:
             if len(X) == size or len(bad) == size or (patience is not None and time.monotonic() - begun > patience):
                 yield block()
                 before += read
-                X, y, places, own, bad, read, begun = [], [], [], [], [], 0, time.monotonic()
+                X, y, places, own, weights, bad, read, begun = [], [], [], [], [], [], 0, time.monotonic()
         if read:
             yield block()
+
+    def _weights(self, weights: list[float]) -> np.ndarray | None:
+        return None if self._weight is None else np.array(weights, np.float64)
 
     def columns(self, skip: int, stop: bool = False) -> Iterator[Block]:
         """The same blocks out of Parquet or feather, a column at a time; what is not plain numbers there goes row by row."""
         number = 0
-        needed = list(dict.fromkeys([*self.features, *([self.target] if self.target else []), *self.own]))
+        needed = list(dict.fromkeys([*self.features, *filter(None, (self.target, self.weight)), *self.own]))
         for batch in formats.batches(formats.arrow(self.table.path, str(self.table.format)), self.table.path, needed):
             first, number = number, number + len(batch)
             if number <= skip:
@@ -296,8 +331,11 @@ class Reader:
                 y = [self._name(Row(place, [*blank[: self._target], name]), self._target) for place, name in zip(places, names)]
             except BadRow:
                 return None
+        weights = None if self.weight is None else plain_column(batch.column(self.weight))
+        if self.weight is not None and (weights is None or not ((weights > 0) & (weights <= LARGEST)).all()):
+            return None
         own = [list(values) for values in zip(*(batch.column(name).to_pylist() for name in self.own))]
-        return Block(X, y, list(places), own, len(batch), [])
+        return Block(X, y, list(places), own, weights, len(batch), [])
 
     def _rows_of(self, batch: Any, first: int) -> Iterator[Row]:
         columns = {self.table.place[name]: batch.column(name).to_pylist() for name in batch.schema.names}

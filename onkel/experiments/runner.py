@@ -169,14 +169,14 @@ def core_code() -> str:
 def code(file: Path) -> str:
     """The code of a file without comments, docstrings, and what only tells of the numbers: rewording computes nothing again."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    tree.body = [node for node in tree.body if not told(node)]
+    tree.body = [node for node in tree.body if not only_reports(node)]
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:]
     return ast.dump(tree)
 
 
-def told(node: ast.stmt) -> bool:
+def only_reports(node: ast.stmt) -> bool:
     """Does this statement of an experiment's file only list, judge or draw?"""
     if isinstance(node, ast.FunctionDef):
         return node.name in ("parts", "claims", "table", "draw")

@@ -15,8 +15,8 @@ from tests.commands.support import QUICK, ROOT, as_csv, stream
 # --- manners ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_quiet_when_piped_and_lively_on_a_terminal(here):
-    as_csv(here / "a.csv", *stream(3 * BLOCK))
+def test_quiet_when_piped_and_lively_on_a_terminal(folder):
+    as_csv(folder / "a.csv", *stream(3 * BLOCK))
     command = [sys.executable, "-m", "onkel", "run", "a.csv", "--target", "label", *QUICK, "--no-figure"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     piped = subprocess.run(command, capture_output=True, text=True, env=environment)
@@ -37,15 +37,15 @@ def test_quiet_when_piped_and_lively_on_a_terminal(here):
     assert (quiet.stdout, quiet.stderr) == ("", "")
 
 
-def test_the_figure(here):
-    as_csv(here / "a.csv", *stream(500))
+def test_the_figure(folder):
+    as_csv(folder / "a.csv", *stream(500))
     assert cli.main(["run", "a.csv", "--target", "label", *QUICK]) == 0
-    assert (here / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_reader_that_leaves_early(here):
+def test_a_reader_that_leaves_early(folder):
     learner = onkel.silk(onkel.RBF(), onkel.Hinge())
-    onkel.save((learner, learner.init()), here / "m.onkel")
+    onkel.save((learner, learner.init()), folder / "m.onkel")
     result = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m onkel info m.onkel --json | head -c 1; exit ${{PIPESTATUS[0]}}"],
         capture_output=True,

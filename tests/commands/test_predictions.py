@@ -18,13 +18,13 @@ def table(text):
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_classes_row_by_row(here, capsys):
+def test_classes_row_by_row(folder, capsys):
     """The answers are those of a model that has learned the rows before; telling them changes neither model nor error."""
     X, y = stream(1300)
-    as_csv(here / "a.csv", X, y)
+    as_csv(folder / "a.csv", X, y)
     assert onkel_run("a.csv", "--target", "label", *QUICK, "--no-scale", "--predictions", "p.csv", "--keep", "x1,label") == 0
     assert onkel_run("a.csv", "--target", "label", *QUICK, "--no-scale", "--out", "b") == 0
-    told = table((here / "p.csv").read_text())
+    told = table((folder / "p.csv").read_text())
     assert list(told[0]) == ["row", "prediction", "probability", "score", "x1", "label"]
     assert [int(row["row"]) for row in told] == list(range(1, 1301))
     assert [row["label"] for row in told] == y.tolist()
@@ -36,49 +36,49 @@ def test_classes_row_by_row(here, capsys):
     model = onkel.KernelClassifier(**b.model.get_params()).partial_fit(X[:1100], y[:1100])
     shares = model.predict_proba(X[1100:1101])[0]
     assert float(told[1100]["probability"]) == pytest.approx(shares.max(), rel=1e-9)
-    curve = json.loads((here / "a.json").read_text())["curve"]
+    curve = json.loads((folder / "a.json").read_text())["curve"]
     assert 0.5 < np.mean(curve["claimed"]) <= 1
-    assert json.loads((here / "b.json").read_text())["curve"]["claimed"][0] is None
+    assert json.loads((folder / "b.json").read_text())["curve"]["claimed"][0] is None
 
 
-def test_numbers_with_intervals_and_alerts(here):
+def test_numbers_with_intervals_and_alerts(folder):
     X, _ = stream(1500)
     rng = np.random.default_rng(0)
-    as_csv(here / "a.csv", X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=len(X)))
+    as_csv(folder / "a.csv", X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=len(X)))
     assert onkel_run("a.csv", "--target", "label", *QUICK, "--predictions", "p.ndjson", "--keep", "label") == 0
-    told = [json.loads(line) for line in (here / "p.ndjson").read_text().splitlines()]
+    told = [json.loads(line) for line in (folder / "p.ndjson").read_text().splitlines()]
     assert list(told[0]) == ["row", "prediction", "lower", "upper", "score", "label"]
     inside = [row["lower"] <= float(row["label"]) <= row["upper"] for row in told[500:]]
     assert 0.85 < np.mean(inside) < 0.95
     odd = X.copy()
     odd[1200] = 9.0
-    as_csv(here / "b.csv", odd, np.zeros(len(X)))
+    as_csv(folder / "b.csv", odd, np.zeros(len(X)))
     assert onkel_run("b.csv", "--drop", "label", "--model", "silk", "--predictions", "q.csv") == 0
-    told = table((here / "q.csv").read_text())
+    told = table((folder / "q.csv").read_text())
     assert list(told[0]) == ["row", "alert", "score"]
     assert {row["alert"] for row in told} == {"0", "1"}
     assert 0.02 < np.mean([int(row["alert"]) for row in told[200:]]) < 0.09
 
 
-def test_parquet_and_the_same_from_predict(here):
+def test_parquet_and_the_same_from_predict(folder):
     import pandas as pd
 
-    as_csv(here / "a.csv", *stream(1200))
-    as_csv(here / "new.csv", *stream(300, seed=1))
+    as_csv(folder / "a.csv", *stream(1200))
+    as_csv(folder / "new.csv", *stream(300, seed=1))
     assert onkel_run("a.csv", "--target", "label", *QUICK, "--predictions", "p.parquet") == 0
     assert list(pd.read_parquet("p.parquet").columns) == ["row", "prediction", "probability", "score"]
-    before = (here / "a.onkel").read_bytes()
+    before = (folder / "a.onkel").read_bytes()
     for name in ("said.csv", "said.parquet", "said.ndjson"):
         assert cli.main(["predict", "a.onkel", "new.csv", "--predictions", name, "--keep", "x0"]) == 0
-    assert (here / "a.onkel").read_bytes() == before
+    assert (folder / "a.onkel").read_bytes() == before
     frame = pd.read_csv("said.csv")
     assert frame["prediction"].tolist() == pd.read_parquet("said.parquet")["prediction"].tolist()
     assert frame["prediction"].tolist() == onkel.load("a.onkel").predict(pd.read_csv("new.csv")).tolist()
     assert frame["x0"].tolist() == pd.read_csv("new.csv")["x0"].tolist()
 
 
-def test_predict_on_standard_output(here, capfdbinary, monkeypatch):
-    as_csv(here / "a.csv", *stream(300))
+def test_predict_on_standard_output(folder, capfdbinary, monkeypatch):
+    as_csv(folder / "a.csv", *stream(300))
     assert onkel_run("a.csv", "--target", "label", *QUICK, "--quiet") == 0
     text = lines(*stream(5))
     text.insert(3, "oops,1,2,up")
@@ -88,10 +88,10 @@ def test_predict_on_standard_output(here, capfdbinary, monkeypatch):
     assert [row["row"] for row in told] == ["1", "2", "4", "5", "6"]
 
 
-def test_the_summary_as_json_and_the_worst_alerts(here, capsys):
+def test_the_summary_as_json_and_the_worst_alerts(folder, capsys):
     X, _ = stream(800)
     X[700] = 40.0
-    as_csv(here / "a.csv", X, np.zeros(len(X)))
+    as_csv(folder / "a.csv", X, np.zeros(len(X)))
     assert onkel_run("a.csv", "--drop", "label", "--model", "silk", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert 701 in [alert["row"] for alert in told["worst_alerts"]]
@@ -113,21 +113,21 @@ def test_the_summary_as_json_and_the_worst_alerts(here, capsys):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_cannot_be_written_is_told_before_the_work(here, capsys, monkeypatch, arguments, message):
-    as_csv(here / "a.csv", *stream(50))
-    (here / "folder").mkdir()
-    (here / "kept.onkel").mkdir()
+def test_what_cannot_be_written_is_told_before_the_work(folder, capsys, monkeypatch, arguments, message):
+    as_csv(folder / "a.csv", *stream(50))
+    (folder / "folder").mkdir()
+    (folder / "kept.onkel").mkdir()
     monkeypatch.setattr("onkel.commands.run._learn", lambda *_: pytest.fail("the work had begun"))
     assert onkel_run("a.csv", "--target", "label", *arguments) == 2
     assert message in capsys.readouterr().err
 
 
-def test_the_page_holds_all_of_it_and_nothing_of_others(here):
+def test_the_page_holds_all_of_it_and_nothing_of_others(folder):
     text = lines(*stream(600))
     text[0] = "<script>alert(1)</script>,x1,x2,label"
-    (here / "a.csv").write_text("\n".join(text))
+    (folder / "a.csv").write_text("\n".join(text))
     assert onkel_run("a.csv", "--target", "label", *QUICK, "--report", "run.html") == 0
-    page = (here / "run.html").read_text()
+    page = (folder / "run.html").read_text()
     assert "&lt;script&gt;alert(1)" in page
     assert "most frequent" in page
     assert page.count("data:image/png;base64,") == 2
@@ -135,9 +135,9 @@ def test_the_page_holds_all_of_it_and_nothing_of_others(here):
         assert outside not in page
 
 
-def test_plots_of_a_run_a_model_and_traces(here):
+def test_plots_of_a_run_a_model_and_traces(folder):
     X, y = stream(700)
-    as_csv(here / "a.csv", X, y)
+    as_csv(folder / "a.csv", X, y)
     assert onkel_run("a.csv", "--target", "label", *QUICK) == 0
     titles = [axes.get_title(loc="left") for axes in plots.run(onkel.load("a.onkel")).axes]
     assert titles == ["Mistakes, rows of 100 together", "Points kept", "Step size"]
@@ -150,7 +150,7 @@ def test_plots_of_a_run_a_model_and_traces(here):
         plots.run(3)
 
 
-def test_rows_of_every_library(here):
+def test_rows_of_every_library(folder):
     import pandas as pd
     import polars as pl
     import pyarrow as pa

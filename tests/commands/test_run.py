@@ -15,39 +15,39 @@ from tests.commands.support import QUICK, as_csv, lines, onkel_run, stream
 # --- formats: one stream, one model -----------------------------------------------------------------------------------------------
 
 
-def test_every_format_gives_the_same_model(here, monkeypatch, capsys):
+def test_every_format_gives_the_same_model(folder, monkeypatch, capsys):
     import io
 
     import pandas as pd
 
     X, y = stream(1500)
     frame = pd.DataFrame(X, columns=["x0", "x1", "x2"]).assign(label=y)
-    plain = as_csv(here / "a.csv", X, y)
-    (here / "b.csv.gz").write_bytes(gzip.compress(plain.read_bytes()))
-    (here / "c.csv").write_bytes(b"\xef\xbb\xbf" + plain.read_bytes().replace(b",", b";").replace(b"\n", b"\r\n"))
-    (here / "d.tsv").write_bytes(plain.read_bytes().replace(b",", b"\t"))
-    (here / "e.ndjson").write_text("\n".join(json.dumps(row) for row in frame.to_dict("records")))
-    frame.to_parquet(here / "f.parquet")
+    plain = as_csv(folder / "a.csv", X, y)
+    (folder / "b.csv.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    (folder / "c.csv").write_bytes(b"\xef\xbb\xbf" + plain.read_bytes().replace(b",", b";").replace(b"\n", b"\r\n"))
+    (folder / "d.tsv").write_bytes(plain.read_bytes().replace(b",", b"\t"))
+    (folder / "e.ndjson").write_text("\n".join(json.dumps(row) for row in frame.to_dict("records")))
+    frame.to_parquet(folder / "f.parquet")
     for name in ("a.csv", "b.csv.gz", "c.csv", "d.tsv", "e.ndjson", "f.parquet"):
         assert onkel_run(name, "--target", "label", *QUICK, "--out", name[0]) == 0
     for name in ("a.csv", "e.ndjson"):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((here / name).read_bytes())))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((folder / name).read_bytes())))
         assert onkel_run("-", "--target", "label", *QUICK, "--out", f"piped-{name[0]}") == 0
-    models = [onkel.load(path) for path in sorted(here.glob("*.onkel"))]
+    models = [onkel.load(path) for path in sorted(folder.glob("*.onkel"))]
     assert len(models) == 8
     for run in models:
         run.source = {}
     assert len({persist.dumps(run) for run in models}) == 1
-    reports = [json.loads(path.read_text()) for path in sorted(here.glob("*.json"))]
+    reports = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
     assert len({report["error"] for report in reports}) == 1
     assert reports[0]["rows"] == 1500
     assert reports[0]["error"] < 0.25 < reports[0]["error_of_last_label"]
     assert capsys.readouterr().err == ""
 
 
-def test_a_csv_without_header(here, capsys):
+def test_a_csv_without_header(folder, capsys):
     X, y = stream(300)
-    (here / "a.csv").write_text("\n".join(lines(X, np.where(y == "up", 1, 0), header=False)))
+    (folder / "a.csv").write_text("\n".join(lines(X, np.where(y == "up", 1, 0), header=False)))
     assert onkel_run("a.csv", "--target", "3") == 1
     assert "--no-header" in capsys.readouterr().err
     assert onkel_run("a.csv", "--no-header", "--target", "3", *QUICK) == 0
@@ -58,25 +58,25 @@ def test_a_csv_without_header(here, capsys):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_every_model(here, model):
-    as_csv(here / "a.csv", *stream(600))
+def test_every_model(folder, model):
+    as_csv(folder / "a.csv", *stream(600))
     assert onkel_run("a.csv", "--target", "label", "--model", model, *(() if model == "ilk" else QUICK)) == 0
-    report = json.loads((here / "a.json").read_text())
+    report = json.loads((folder / "a.json").read_text())
     assert report["error"] < 0.35
     assert report["points"] <= 16 or model == "ilk"
 
 
-def test_reals_and_novelty(here):
+def test_reals_and_novelty(folder):
     X, _ = stream(900)
-    as_csv(here / "a.csv", X, np.sin(X[:, 0]) + 0.1 * X[:, 1])
+    as_csv(folder / "a.csv", X, np.sin(X[:, 0]) + 0.1 * X[:, 1])
     assert onkel_run("a.csv", "--target", "label", *QUICK) == 0
-    report = json.loads((here / "a.json").read_text())
+    report = json.loads((folder / "a.json").read_text())
     assert report["task"] == "reals"
     assert (
         report["mean_absolute_error"] < report["mean_absolute_error_of_running_mean"] < report["mean_absolute_error_of_last_value"]
     )
     assert onkel_run("a.csv", "--drop", "label", *QUICK) == 0
-    report = json.loads((here / "a.json").read_text())
+    report = json.loads((folder / "a.json").read_text())
     assert report["task"] == "novelty"
     assert 0 < report["alerts"] < 0.5
 
@@ -96,12 +96,12 @@ def test_the_task_is_guessed(values, task):
     assert guess_task("y", values) == task
 
 
-def test_the_loaded_run_predicts_raw_rows(here):
+def test_the_loaded_run_predicts_raw_rows(folder):
     import pandas as pd
 
     X, y = stream(1200)
     X = X * [1.0, 1000.0, 0.001] + [0.0, 1e6, 5.0]
-    as_csv(here / "a.csv", X, y)
+    as_csv(folder / "a.csv", X, y)
     assert onkel_run("a.csv", "--target", "label", *QUICK) == 0
     run = onkel.load("a.onkel")
     before = persist.dumps(run)
@@ -152,49 +152,49 @@ BAD = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_a_bad_row_is_named(here, capsys, kind):
+def test_a_bad_row_is_named(folder, capsys, kind):
     row, message = BAD[kind]
     text = lines(*stream(200))
-    (here / "a.csv").write_text("\n".join([*text[:11], row, *text[11:]]))
+    (folder / "a.csv").write_text("\n".join([*text[:11], row, *text[11:]]))
     assert onkel_run("a.csv", "--target", "label", *QUICK) == 1
     assert message in capsys.readouterr().err
     assert onkel.load("a.onkel").tally.rows == 10
-    assert json.loads((here / "a.json").read_text())["complete"] is False
-    (here / "a.csv").write_text("\n".join(text))  # mended
+    assert json.loads((folder / "a.json").read_text())["complete"] is False
+    (folder / "a.csv").write_text("\n".join(text))  # mended
     assert onkel_run("a.csv", "--resume", "a.onkel") == 0
     assert onkel.load("a.onkel").tally.rows == 200
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_bad_rows_are_skipped_when_asked(here, kind):
+def test_bad_rows_are_skipped_when_asked(folder, kind):
     row, message = BAD[kind]
     text = lines(*stream(200))
-    (here / "a.csv").write_text("\n".join([*text[:11], row, *text[11:]]))
+    (folder / "a.csv").write_text("\n".join([*text[:11], row, *text[11:]]))
     assert onkel_run("a.csv", "--target", "label", "--on-error", "skip", *QUICK) == 0
-    report = json.loads((here / "a.json").read_text())
+    report = json.loads((folder / "a.json").read_text())
     assert (report["rows"], report["bad_rows"]) == (200, 1)
     assert message in report["bad"][0]
-    as_csv(here / "b.csv", *stream(200))
+    as_csv(folder / "b.csv", *stream(200))
     assert onkel_run("b.csv", "--target", "label", *QUICK) == 0
     assert np.array_equal(onkel.load("a.onkel").model.state_.coef, onkel.load("b.onkel").model.state_.coef)
 
 
-def test_lines_are_counted_through_quoted_newlines_and_blank_ones(here, capsys):
-    (here / "a.csv").write_text('\n\nx,"na\nme",label\n1,2,a\n\n"3\n",4,b\n5,6,a\n7,oops,b\n')
+def test_lines_are_counted_through_quoted_newlines_and_blank_ones(folder, capsys):
+    (folder / "a.csv").write_text('\n\nx,"na\nme",label\n1,2,a\n\n"3\n",4,b\n5,6,a\n7,oops,b\n')
     assert onkel_run("a.csv", "--target", "label") == 1
     assert "line 10, column 'na\\nme': 'oops'" in capsys.readouterr().err
 
 
-def test_text_that_is_not_utf8(here, capsys):
+def test_text_that_is_not_utf8(folder, capsys):
     text = "\n".join(lines(*stream(50))).encode()
-    (here / "a.csv").write_bytes(text + "\n1,2,3,größe\n".encode("latin-1"))
+    (folder / "a.csv").write_bytes(text + "\n1,2,3,größe\n".encode("latin-1"))
     assert onkel_run("a.csv", "--target", "label") == 1
     assert "line 52: not utf-8 text" in capsys.readouterr().err
     assert onkel_run("a.csv", "--target", "label", "--encoding", "latin-1") == 0
     assert "größe" in onkel.load("a.onkel").model.classes_
 
 
-def test_bad_ndjson(here, capsys):
+def test_bad_ndjson(folder, capsys):
     good = [json.dumps({"x": i, "y": bool(i % 2), "more": None}) for i in range(30)]
     for bad, message in (
         ("{oops", "line 11: not JSON"),
@@ -203,22 +203,22 @@ def test_bad_ndjson(here, capsys):
         ('{"y": true}', "line 11, column 'x': the value is missing"),
         ('{"x": 1e999, "y": true}', "line 11, column 'x': inf is not a finite"),
     ):
-        (here / "a.ndjson").write_text("\n".join([*good[:10], bad, *good[10:]]))
+        (folder / "a.ndjson").write_text("\n".join([*good[:10], bad, *good[10:]]))
         assert onkel_run("a.ndjson", "--target", "y", "--drop", "more") == 1
         assert message in capsys.readouterr().err
-    (here / "a.ndjson").write_text("\n".join(good))
+    (folder / "a.ndjson").write_text("\n".join(good))
     assert onkel_run("a.ndjson", "--target", "y", "--drop", "more") == 0
     assert list(onkel.load("a.onkel").model.classes_) == ["false", "true"]
 
 
-def test_missing_values_can_be_left_out(here):
+def test_missing_values_can_be_left_out(folder):
     X, y = stream(300)
     text = lines(X, y)
     text[5::7] = [line.replace(line.split(",")[1], "NA") for line in text[5::7]]
-    (here / "a.csv").write_text("\n".join(text))
+    (folder / "a.csv").write_text("\n".join(text))
     assert onkel_run("a.csv", "--target", "label", *QUICK) == 1
     assert onkel_run("a.csv", "--target", "label", "--missing", "ignore", *QUICK) == 0
-    assert json.loads((here / "a.json").read_text())["rows"] == 300
+    assert json.loads((folder / "a.json").read_text())["rows"] == 300
 
 
 # --- wrong use --------------------------------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def test_missing_values_can_be_left_out(here):
         (["a.csv", "--resume", "absent.onkel"], 1, "absent.onkel"),
         (["a.csv", "--resume", "a.csv"], 1, "not a model file"),
         (["a.csv", "--resume", "learner.onkel"], 1, "not a run on a table"),
-        (["a.what"], 1, "--format csv|ndjson|json|parquet|feather"),
+        (["a.what"], 1, "--format csv|ndjson|json|parquet|feather|svmlight|vw"),
         (["empty.csv"], 1, "empty"),
         (["header.csv", "--target", "label"], 1, "no row could be learned"),
         (["twice.csv", "--target", "a"], 1, "two columns are called 'a'"),
@@ -254,15 +254,15 @@ def test_missing_values_can_be_left_out(here):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_does_not_fit_is_told(here, capsys, arguments, status, message):
-    as_csv(here / "a.csv", *stream(50))
-    as_csv(here / "a.what", *stream(50))
-    (here / "empty.csv").touch()
-    (here / "header.csv").write_text("x,label\n")
-    (here / "twice.csv").write_text("a,a\n1,2\n")
-    (here / "broken.csv.gz").write_bytes(b"no gzip")
+def test_what_does_not_fit_is_told(folder, capsys, arguments, status, message):
+    as_csv(folder / "a.csv", *stream(50))
+    as_csv(folder / "a.what", *stream(50))
+    (folder / "empty.csv").touch()
+    (folder / "header.csv").write_text("x,label\n")
+    (folder / "twice.csv").write_text("a,a\n1,2\n")
+    (folder / "broken.csv.gz").write_bytes(b"no gzip")
     learner = onkel.silk(onkel.RBF(), onkel.Hinge())
-    onkel.save((learner, learner.init()), here / "learner.onkel")
+    onkel.save((learner, learner.init()), folder / "learner.onkel")
     assert onkel_run(*arguments) == status
     error = capsys.readouterr().err
     assert message in error
@@ -298,7 +298,7 @@ def test_wrong_arguments_exit_with_2(arguments, capsys):
     assert "usage: onkel" in capsys.readouterr().err
 
 
-def test_a_line_without_end_does_not_fill_the_memory(here, capsys):
-    (here / "a.csv").write_text("x,label\n1,a\n" + "1" * 5000)
+def test_a_line_without_end_does_not_fill_the_memory(folder, capsys):
+    (folder / "a.csv").write_text("x,label\n1,a\n" + "1" * 5000)
     assert onkel_run("a.csv", "--target", "label", "--max-line", "1000") == 1
     assert "line 3 is longer" in capsys.readouterr().err

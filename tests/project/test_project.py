@@ -51,6 +51,12 @@ def test_few_files_lie_in_the_hall():
     assert len(list((ROOT / "onkel").glob("*.py"))) <= 12
 
 
+def test_only_the_terminal_room_writes_control_codes():
+    for file in (ROOT / "onkel").rglob("*.py"):
+        if file.parent.name != "terminal":
+            assert not re.search(r"isatty|\\x1b|\\033", file.read_text()), file
+
+
 def test_import_is_lazy():
     """`import onkel` loads none of the heavy packages, and what it lists exists."""
     heavy = "numba scipy sklearn matplotlib river cv2 av pandas cupy".split()
