@@ -17,10 +17,10 @@ KINDS = ("OLDEST", "SMALLEST", "MERGE", "PROJECT", "OTHER")
 class Rule(Value, abstract=True):
     """Which term goes when one too many comes.  A class says it all, and has no fields; ``drop="..."`` finds it by its name.
 
-    make_room   compiled by the loop (its own functions are named in loop/evict.py):
-                (kappa, j, K, r, kxx, settings, num, slots, gram, m, base) -> the slot that the new term takes, or -1 if it goes.
-                j is the slot of the smallest coefficient, -1 where that is the new term's; row r of K holds the new point's kernel
-                values with the stored ones, gram[0] theirs with each other; slots as in loop/layout.py
+    The loop has the four below.  Any other has kind "OTHER" and a function of its own, which is compiled when a learner needs it:
+    make_room(kappa, j, K, r, kxx, settings, num, slots, gram, m, base) -> the slot for the new term, or -1 if that goes itself.
+    j is the slot of the smallest coefficient, -1 where that is the new term's; row r of K holds the new point's kernel values with
+    the stored ones, which stand in the slots 0 .. num[N] - 1, gram[0] theirs with each other; slots as in loop/layout.py.
     """
 
     formulas: ClassVar = {"make_room": {}}
