@@ -35,6 +35,7 @@ _HOME = {
     "reasons.importance": ("importance",),
     "reasons.change": ("change",),
     "reasons.certify": ("certify",),
+    "reasons.unlearn": ("forget", "unlearn", "verify"),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
 

@@ -23,6 +23,7 @@ COMMANDS = {
     "run": ("onkel.commands.run", "learn a table: predict each row, then learn it"),
     "predict": ("onkel.commands.predict", "say what a model thinks of the rows of a table"),
     "info": ("onkel.commands.info", "tell what a model file holds"),
+    "verify": ("onkel.commands.verify", "check the certificate of an exact forgetting against a model"),
     "demo": ("onkel.commands.demo", "seven algorithms on a drifting stream: a table and a figure"),
     "reproduce": ("onkel.experiments.cli", "run the experiments of the papers and say, figure by figure, what holds"),
     "data": ("onkel.experiments.cli", "list the data sets: present or not, size, source, licence"),

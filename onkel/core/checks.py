@@ -89,3 +89,14 @@ def failure(code: int, row: int) -> Exception:
         f"the model left the range of finite numbers at example {row} of this call; nothing was changed. "
         "Scale the data, or take a smaller eta, a kernel that does not overflow, or eta_max for adaptive steps"
     )
+
+
+def checked_ids(given: Any, n: int) -> list[Any]:
+    """Ids as plain whole numbers or strings, one for each example."""
+    ids = given.tolist() if hasattr(given, "tolist") else list(given) if not isinstance(given, str | bytes) else [given]
+    if not isinstance(ids, list) or len(ids) != n:
+        raise ValueError(f"ids must be one for each of the {n} examples; got {len(ids) if isinstance(ids, list) else 1}")
+    for one in ids:
+        if isinstance(one, bool) or not isinstance(one, int | str):
+            raise ValueError(f"ids must be whole numbers or strings; got {one!r:.80}")
+    return ids

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.checks import block_of, check_threads, checked_targets, checked_weights, failure
+from onkel.core.checks import block_of, check_threads, checked_ids, checked_targets, checked_weights, failure
 from onkel.core.drive import Trace, advance, score_block, settings_for
 from onkel.core.loop import layout as at
 from onkel.core.loop import one_row
@@ -126,6 +126,7 @@ class Learner:
         y: Any = None,
         sample_weight: Any = None,
         *,
+        ids: Any = None,
         threads: int = 1,
         backend: str = "cpu",
     ) -> tuple[State, Trace]:
@@ -133,19 +134,28 @@ class Learner:
 
         y holds +1 and -1, real numbers or class codes 0 .. m-1, as the loss asks; None for novelty.  ``threads`` share the
         kernel values of large budgets; ``backend="gpu"`` learns on the graphics card (needs CuPy).
+        ``ids``, whole numbers or strings, say whose the examples are; the state keeps those of its points, for explanations and
+        for forgetting.
         """
         check_threads(threads)
         block = self.read(X, state)
         targets = self.targets(y, len(block))
+        names = None if ids is None else checked_ids(ids, len(block))
         weight = None if sample_weight is None else checked_weights(sample_weight, len(block))
         state = state.copy()
         if backend == "gpu":
             from onkel import gpu
 
-            return state, gpu.learn(self, state, block, targets, weight)
+            trace = gpu.learn(self, state, block, targets, weight)
+            if names is not None:
+                state.remember(names)
+            return state, trace
         if backend != "cpu":
             raise ValueError(f"backend must be 'cpu' or 'gpu'; got {backend!r}")
-        return state, advance(self, state, block, targets, weight, threads)
+        trace = advance(self, state, block, targets, weight, threads)
+        if names is not None:
+            state.remember(names)
+        return state, trace
 
     def score(self, state: State, X: Any, *, threads: int = 1) -> Array:
         """f(x) + b of each row of X: (n,), or (n, m) for labels.  Never changes the state."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,13 @@ from onkel.core.loop import layout as at
 from onkel.core.machine.lanes import aligned
 from onkel.core.points.dense import Array, Rows
 from onkel.core.points.read import Store
+
+
+class Known(NamedTuple):
+    """Ids by the numbers of their examples, in the order of these."""
+
+    born: NDArray[np.int64]
+    given: list[Any]
 
 
 @dataclass(eq=False)
@@ -31,6 +38,7 @@ class State:
     gram: Array = field(default_factory=lambda: np.zeros((0, 0, 0)))
     store: Store | None = None
     width: int = 0  # features; 0 before the first example, -1 for objects
+    known: Known | None = None  # the ids of the stored examples, where ids were given
     learn_one: Any = field(default=None, repr=False)  # a short way into the loop, bound to these arrays when first taken
 
     @property
@@ -54,6 +62,23 @@ class State:
         """The slots in use, oldest point first."""
         live = np.flatnonzero(self.born >= 0)
         return live[np.argsort(self.born[live], kind="stable")]
+
+    @property
+    def ids(self) -> list[Any] | None:
+        """The ids of the stored points, oldest first; None where none was given, for a point or for all of them."""
+        if self.known is None:
+            return None
+        names = dict(zip(self.known.born.tolist(), self.known.given, strict=True))
+        return [names.get(born) for born in self.born[self.order].tolist()]
+
+    def remember(self, ids: list[Any]) -> None:
+        """Keep the ids of those of the last examples that are stored; ids of points that are gone go with them."""
+        born = np.arange(self.t - len(ids) + 1, self.t + 1)
+        given = list(ids)
+        if self.known is not None:
+            born, given = np.concatenate([self.known.born, born]), self.known.given + given
+        stored = np.isin(born, self.born[self.born >= 0])
+        self.known = Known(born[stored], [one for one, here in zip(given, stored.tolist(), strict=True) if here])
 
     @property
     def points(self) -> Any:
@@ -86,7 +111,7 @@ class State:
         slots = aligned(self.slots.shape, self.slots.dtype)
         slots[:] = self.slots
         own = self.num.copy(), slots, self.born.copy(), self.gram.copy()
-        return State(self.m, self.base, self.scalar, *own, store, self.width)
+        return State(self.m, self.base, self.scalar, *own, store, self.width, self.known)
 
     def lay_out(self, block: Store, room: int, direct: bool, layers: int) -> None:
         """Arrays with ``room`` slots for points like those of the block, what is stored moved to the front, oldest first.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from onkel.core.keep import keep_slots
 from onkel.core.learner import Learner
 from onkel.core.loop import layout as at
 from onkel.core.points.dense import Rows
-from onkel.core.points.matrices import matrix
 from onkel.core.state import State
 
 
@@ -38,6 +38,7 @@ def grow_labels(state: State, learner: Learner, position: int) -> State:
             grown.slots[block * (m + 1) + moved] = state.slots[block * m : (block + 1) * m]
     grown.born, grown.gram, grown.width = state.born.copy(), state.gram.copy(), state.width
     grown.store = None if state.store is None else state.store.copy()
+    grown.known = state.known
     return grown
 
 
@@ -60,24 +61,4 @@ def grow_features(state: State, width: int) -> State:
 
 def keep_newest(state: State, learner: Learner, keep: int) -> State:
     """The state with its ``keep`` newest points; the older ones are dropped as they are."""
-    kept = state.copy()
-    order = state.order[max(0, state.size - keep) :]
-    n, room = len(order), state.slots.shape[1]
-    kept.slots = np.zeros_like(state.slots)
-    kept.slots[:, :n] = state.slots[:, order]
-    kept.born = np.full(room, -1, np.int64)
-    kept.born[:n] = state.born[order]
-    kept.gram = np.zeros_like(state.gram)
-    if kept.gram.size:
-        kept.gram[:, :n, :n] = state.gram[:, order][:, :, order]
-    if state.store is not None:
-        kept.store = state.store.empty(room)
-        kept.store.put(np.arange(n), state.store, order)  # type: ignore[arg-type]
-    num = kept.num
-    num[at.HEAD], num[at.USED], num[at.N], num[at.STALE] = 0.0, n, n, 0.0
-    if kept.base > kept.m:  # an adaptive step keeps |f|^2 and <f, v>: sums over the points that are left
-        K = matrix(learner.kernel, kept.points, kept.points) if n else np.zeros((0, 0))
-        f, v = (np.reshape(a, (n, kept.m)) for a in (kept.coef, kept.trace_coef))
-        kappa = np.eye(1) if kept.scalar else learner.loss.labels.kernel
-        num[at.N2], num[at.PI] = np.sum((K @ f) * (f @ kappa)), np.sum((K @ v) * (f @ kappa))
-    return kept
+    return keep_slots(state, learner, state.order[max(0, state.size - keep) :])

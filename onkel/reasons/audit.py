@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core.learner import Learner
+from onkel.core.maths.kernels import is_direct
 from onkel.core.maths.steps import Explicit, Implicit
 from onkel.core.state import State
 from onkel.reasons.convex import Convex, convex
+from onkel.reasons.ledger import followed
 
 Array = NDArray[np.float64]
 BLOCK = 512
@@ -78,9 +80,16 @@ def budgeted(
     m, smallest = len(coefs), learner.budget.drop == "smallest"
     room = m if learner.budget.size is None else int(learner.budget.size)
     reach = learner.budget.looks_back(0, m)  # what f may still hold after each step
+    if isinstance(X, np.ndarray) and X.dtype == np.float64 and is_direct(learner.kernel):
+        found, end, drops, dropped, born = followed(learner.kernel, X, coefs, decays, scores, own, reach, room, smallest)
+        if not np.array_equal(born, state.born[state.order]):
+            return None, math.nan, math.nan, None
+        return np.sqrt(found), math.sqrt(end), dropped, drops
     slots: list[int] = []  # the examples that f holds, oldest first
     weight = np.zeros(0)  # their coefficients without decay, in the same order
-    scale, square, dropped, squares, drops = 1.0, 0.0, 0.0, [], []
+    scale, square, dropped = 1.0, 0.0, 0.0
+    squares: list[float] = []
+    lengths: list[float] = []
     for start in range(0, m, BLOCK):
         stop = min(m, start + BLOCK)
         members = [*slots, *range(start, stop)]
@@ -94,9 +103,9 @@ def budgeted(
             square = max(s * s * square + 2.0 * s * a * float(scores[t]) + a * a * k, 0.0)
             dropped *= s
             scale *= s
-            if scale < 1e-100:
+            if scale < 1e-9:
                 weight, scale = weight * scale, 1.0
-            drops.append(0.0)
+            lengths.append(0.0)
             if a != 0.0:
                 slots.append(t)
                 rows, weight = np.append(rows, place[t]), np.append(weight, a / scale)
@@ -105,13 +114,13 @@ def budgeted(
                 gone, i = scale * float(weight[out]), rows[out]
                 f = scale * float(K[i, rows] @ weight)
                 square = max(square - 2.0 * gone * f + gone * gone * float(K[i, i]), 0.0)
-                drops[-1] += abs(gone) * math.sqrt(max(float(K[i, i]), 0.0))
+                lengths[-1] += abs(gone) * math.sqrt(max(float(K[i, i]), 0.0))
                 del slots[out]
                 rows, weight = np.delete(rows, out), np.delete(weight, out)
-            dropped += drops[-1]
+            dropped += lengths[-1]
     if not np.array_equal(np.array(slots) + 1, state.born[state.order]):
         return None, math.nan, math.nan, None
-    return np.sqrt(np.array(squares)), math.sqrt(square), dropped, np.array(drops)
+    return np.sqrt(np.array(squares)), math.sqrt(square), dropped, np.array(lengths)
 
 
 def average(audited: Audit) -> Array:

@@ -96,6 +96,7 @@ def explained(
         kernel=learner.kernel,
         about=about,
         naming=partial(labels_of, learner.loss.targets, coef),
+        ids=state.ids,
         names=names,
     )
     made.background = absent(background, made)

@@ -337,9 +337,8 @@ def average(run: Run, name: str, row: Row) -> Row:
 
 def _cheng(run: Run) -> Row:
     """[C] Theorem 2: printed, but no guarantee."""
-    row = Row(
-        "[C] Theorem 2", "mistakes (not a guarantee)", [run.plain(), run.hinge(), run.bounded(), run.implicit()], promise=False
-    )
+    conditions = [run.plain(), run.hinge(), run.bounded(), run.implicit(), run.unlimited()]
+    row = Row("[C] Theorem 2", "mistakes (not a guarantee)", conditions, promise=False)
     if not row.failed:
         three = recommended(run, float(run.learner.loss.rho))[1]
         row.measured, row.bound = int(run.mistakes.sum()), None if three is None else three.bound

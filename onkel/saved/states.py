@@ -14,7 +14,7 @@ from onkel.core.loop import layout as at
 from onkel.core.points.dense import Array, Rows
 from onkel.core.points.objects import Objects
 from onkel.core.points.sparse import Sparse
-from onkel.core.state import State
+from onkel.core.state import Known, State
 
 _NUMBERS = ("T", "N", "USED", "HEAD", "SCALE", "THETA", "ETA", "ETA_THETA", "V_THETA", "PI", "N2", "P", "R", "COUNT", "STALE")
 _OFFSET = (at.B, at.ETA_B, at.V_B)
@@ -31,6 +31,8 @@ def parts(state: State) -> dict[str, Any]:
         "offset": np.stack([state.num[at.NUMBERS + row * m : at.NUMBERS + (row + 1) * m] for row in _OFFSET]),
         "width": state.width,
     }
+    if state.known is not None:
+        named["ids"] = {"born": state.known.born.tolist(), "given": state.known.given}
     if not len(slots):
         return named
     return {
@@ -45,7 +47,7 @@ def parts(state: State) -> dict[str, Any]:
     }
 
 
-def state(m: Any, base: Any, scalar: Any, width: Any, numbers: Any, offset: Any, **rows: Any) -> State:
+def state(m: Any, base: Any, scalar: Any, width: Any, numbers: Any, offset: Any, ids: Any = None, **rows: Any) -> State:
     must(type(m) is type(base) is type(width) is int and type(scalar) is bool and base in (m, 2 * m), "the number of outputs")
     must(is_array(offset, (3, m), np.float64), "the offset")
     made = State(m, base, scalar, np.zeros(at.length(m)))
@@ -54,6 +56,11 @@ def state(m: Any, base: Any, scalar: Any, width: Any, numbers: Any, offset: Any,
     for row, values in zip(_OFFSET, offset, strict=True):
         made.num[at.NUMBERS + row * m : at.NUMBERS + (row + 1) * m] = values
     made.width = width
+    if ids is not None:
+        must(type(ids) is dict and set(ids) == {"born", "given"} and all(type(part) is list for part in ids.values()), "its ids")
+        must(len(ids["born"]) == len(ids["given"]) and all(type(b) is int and 0 < b < 2**53 for b in ids["born"]), "its ids")
+        must(all(type(one) in (int, str) for one in ids["given"]), "its ids")
+        made.known = Known(np.array(ids["born"], np.int64), ids["given"])
     if not rows:
         return made
     coef, trace, magnitude, own, points = (rows[name] for name in ("coef", "trace", "magnitude", "own", "points"))

@@ -41,9 +41,12 @@ def one_by_one(learner, X, y):
     return rows
 
 
+@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("name", LEARNERS)
-def test_follows_the_run(name):
+def test_follows_the_run(name, compiled, monkeypatch):
     learner = LEARNERS[name]
+    if not compiled:
+        monkeypatch.setattr("onkel.reasons.audit.is_direct", lambda kernel: False)
     X, y = stream(learner)
     state, trace = learner.learn(learner.init(), X, y)
     followed = audit(learner, state, trace.scores, trace.eta, X, y, np.ones(M))
@@ -66,7 +69,10 @@ def test_follows_the_run(name):
         assert followed.drops.shape == (M,)
 
 
-def test_over_several_blocks():
+@pytest.mark.parametrize("compiled", [True, False])
+def test_over_several_blocks(compiled, monkeypatch):
+    if not compiled:
+        monkeypatch.setattr("onkel.reasons.audit.is_direct", lambda kernel: False)
     learner = LEARNERS["silk"]
     rng = np.random.default_rng(1)
     X = rng.normal(size=(1300, 2))
