@@ -35,6 +35,7 @@ PEERS = ("peers", "novelty")
 
 # What is no race: a module of this room whose report(arguments) prints its own table; what it needs; what it says.
 TABLES = {
+    "reasons": ("", "explaining, certifying, bounds on moving targets, drift"),
     "defaults": ("river", "the tables behind the estimators' defaults"),
     "gpu": ("cupy", "learning on a graphics card"),
     "video-gpu": ("cupy", "background subtraction on a graphics card"),

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core.learner import Learner
-from onkel.core.maths.kernels import is_direct
 from onkel.core.maths.steps import Explicit, Implicit
 from onkel.core.state import State
 from onkel.reasons.convex import Convex, convex
@@ -64,6 +63,10 @@ def audit(learner: Learner, state: State, scores: Array, eta: Array, X: Any, y: 
     return Audit(loss, coefs, decays, own, norms, last, dropped, drops)
 
 
+def in_compiled_code(kernel: Any) -> bool:
+    return bool(kernel.direct)
+
+
 def grown(coefs: Array, decays: Array, scores: Array, own: Array) -> tuple[Array, float]:
     """|f_t| where nothing is ever dropped."""
     square, squares = 0.0, []
@@ -80,7 +83,7 @@ def budgeted(
     m, smallest = len(coefs), learner.budget.drop == "smallest"
     room = m if learner.budget.size is None else int(learner.budget.size)
     reach = learner.budget.looks_back(0, m)  # what f may still hold after each step
-    if isinstance(X, np.ndarray) and X.dtype == np.float64 and is_direct(learner.kernel):
+    if isinstance(X, np.ndarray) and X.dtype == np.float64 and in_compiled_code(learner.kernel):
         found, end, drops, dropped, born = followed(learner.kernel, X, coefs, decays, scores, own, reach, room, smallest)
         if not np.array_equal(born, state.born[state.order]):
             return None, math.nan, math.nan, None

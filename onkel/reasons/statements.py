@@ -56,7 +56,7 @@ class Row:
         """Which share of the bound the run reached."""
         if self.measured is None or self.bound is None:
             return None
-        return self.measured / self.bound if self.bound else math.inf * (self.measured or math.nan)
+        return self.measured / self.bound if self.bound else math.inf if self.measured > 0 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         keys = ("name", "says", "holds", "measured", "bound", "ratio", "failed")

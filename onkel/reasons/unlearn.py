@@ -83,13 +83,9 @@ def left_behind(learner: Learner, age: int, coef: float) -> float:
 def largest_norm(learner: Learner) -> float:
     """No hypothesis is longer than c X/lam, whatever the budget drops; infinity where that does not hold."""
     step, loss = learner.step, convex(learner.loss)
-    if (
-        loss is None
-        or learner.offset
-        or not isinstance(step, Explicit | Implicit)
-        or not step.lam > 0
-        or learner.budget.drop == "merge"
-    ):
+    if loss is None or learner.offset or not isinstance(step, Explicit | Implicit) or not step.lam > 0:
+        return math.inf
+    if learner.budget.drop not in ("oldest", "smallest"):
         return math.inf
     return loss.c * step.C * reach(learner.kernel) / step.lam
 

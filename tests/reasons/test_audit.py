@@ -46,7 +46,7 @@ def one_by_one(learner, X, y):
 def test_follows_the_run(name, compiled, monkeypatch):
     learner = LEARNERS[name]
     if not compiled:
-        monkeypatch.setattr("onkel.reasons.audit.is_direct", lambda kernel: False)
+        monkeypatch.setattr("onkel.reasons.audit.in_compiled_code", lambda kernel: False)
     X, y = stream(learner)
     state, trace = learner.learn(learner.init(), X, y)
     followed = audit(learner, state, trace.scores, trace.eta, X, y, np.ones(M))
@@ -72,7 +72,7 @@ def test_follows_the_run(name, compiled, monkeypatch):
 @pytest.mark.parametrize("compiled", [True, False])
 def test_over_several_blocks(compiled, monkeypatch):
     if not compiled:
-        monkeypatch.setattr("onkel.reasons.audit.is_direct", lambda kernel: False)
+        monkeypatch.setattr("onkel.reasons.audit.in_compiled_code", lambda kernel: False)
     learner = LEARNERS["silk"]
     rng = np.random.default_rng(1)
     X = rng.normal(size=(1300, 2))
