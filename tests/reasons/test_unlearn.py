@@ -63,6 +63,17 @@ def test_ids_change_nothing_else(tmp_path):
         same(again, state)
 
 
+BROKEN = [{"born": [1], "given": []}, {"born": [0], "given": [1]}, {"born": [1], "given": [1.5]}, {"born": [1]}, [1, 2]]
+
+
+@pytest.mark.parametrize("ids", BROKEN)
+def test_forged_ids_are_refused(ids):
+    from onkel.saved.states import parts, state
+
+    with pytest.raises(ValueError, match="damaged: its ids"):
+        state(**{**parts(taught(SILK)), "ids": ids})
+
+
 def test_some_ids_and_none():
     state, _ = SILK.learn(SILK.init(), X[:10], Y[:10])
     state, _ = SILK.learn(state, X[10:20], Y[10:20], ids=range(10))
