@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core.checks import failure
+from onkel.core.loop import evict, scan
 from onkel.core.loop import layout as at
-from onkel.core.loop import scan
 from onkel.core.machine.blas import one_blas_thread
-from onkel.core.machine.calls import address
-from onkel.core.machine.compiled import bound
+from onkel.core.machine.calls import Road, address
 from onkel.core.maths.budget import NO_LIMIT
 from onkel.core.points.dense import Array, Rows
 from onkel.core.points.matrices import Workspace, calm_blas, rows_at_once
@@ -76,40 +75,67 @@ def advance(
 
 
 def settings_for(learner: Learner, state: State) -> NDArray[np.float64]:
-    """The learner's numbers, with the address of its rule's own code, if it has any, for these dtypes."""
-    rule = learner.budget.rule
-    if rule.make_room is None:
-        return learner.settings
+    """The learner's numbers, with the addresses of what it needs of the code that most learners do without, for these dtypes."""
     key = "settings", state.slots.dtype, state.gram.dtype
-    if key not in learner.loops:
+    if key not in learner.roads:
         numbers = learner.settings.copy()
+        loss, step, cls = learner.loss, learner.step, type(learner.loss)
         vector, matrix, gram = np.empty(1), np.empty((1, 1), state.slots.dtype), np.empty((1, 1, 1), state.gram.dtype)
-        given = learner.label_kernel, 0, matrix, 0, 0.0, numbers, vector, matrix, gram, 0, 0
-        numbers[at.ROOM] = address("make room", rule.make_room, *given)
-        learner.loops[key] = numbers
-    return learner.loops[key]  # type: ignore[no-any-return]
+        arrays, kappa = (numbers, vector, matrix, gram), learner.label_kernel
+        term = kappa, 0, matrix, 0, 0.0, *arrays, 0, 0
+        rule = learner.budget.rule
+        if rule.make_room is not None:
+            numbers[at.ROOM] = address("make room", rule.make_room, *term)
+        elif rule.kind == "PROJECT":
+            numbers[at.PROJECTION] = address("project", evict.project, *term)
+        elif step.adaptive and numbers[at.REPAIR]:
+            numbers[at.REPAIR] = address("repair", evict.repair, kappa, 0, 0, 0.0, 0.0, matrix, 0, 0.0, *arrays[1:], 0)
+        given = loss, vector, 0, 0.0, 0.0, 0.0, 0.0, vector
+        if numbers[at.EXACT] and cls.labelled and cls.exact_prox is not None:
+            numbers[at.EXACT] = address("exact prox", cls.exact_prox, *given)
+        if step.kind == "ADAPTIVE_IMPLICIT" and cls.labelled:
+            numbers[at.TANGENT] = address("tangent", cls.tangent, *given, vector, 0.0, vector)
+        learner.roads[key] = numbers
+    return learner.roads[key]  # type: ignore[no-any-return]
 
 
-def _loop(
-    learner: Learner, kernel: Any, state: State, X: Array, inner: Array, own: Array, here: tuple[Any, ...], source: Array
-) -> int:
-    """The hot loop, compiled for these types when they first come and called without looking at them afterwards."""
-    y, pace, *told = here
+def values_of(learner: Learner, kernel: Any, state: State, block: tuple[Any, ...], *told: Any) -> tuple[Any, ...]:
+    """What ``scan`` unpacks."""
+    traced = True if learner.step.adaptive else None
     arrays = settings_for(learner, state), state.num, state.slots, state.born, state.gram
-    arguments = (X, inner, own, y, pace, *arrays, *told, source)
-    key = (kernel is learner.kernel, state.slots.dtype, state.gram.dtype)
-    if key not in learner.loops:
-        learner.loops[key] = bound(scan.scan, (learner.loss, learner.label_kernel, kernel), arguments)
-    return int(learner.loops[key](*arguments))
+    return learner.loss, learner.label_kernel, kernel, traced, state.base, *block, *arrays, *told
 
 
-def _direct(learner: Learner, state: State, block: Any, part: slice, room: Workspace, *here: Any) -> int:
+def loop_for(learner: Learner, kernel: Any, state: State, values: tuple[Any, ...]) -> Road:
+    """The hot loop, compiled for these types when they first come, and called without looking at them afterwards."""
+    key = kernel is learner.kernel, state.slots.dtype, state.gram.dtype
+    if key not in learner.roads:
+        learner.roads[key] = Road(scan.scan, values)
+    return learner.roads[key]  # type: ignore[no-any-return]
+
+
+def scores_for(learner: Learner, state: State, X: Array, out: Array) -> tuple[Road, tuple[Any, ...]]:
+    """The same for scores, with what ``score`` unpacks."""
+    work, raw = np.zeros((1, state.slots.shape[1]), state.slots.dtype), np.zeros(2 * state.m)
+    values = learner.label_kernel, learner.kernel, state.base + at.AUX, X, state.num, state.slots, work, raw, out
+    key = "scores", state.slots.dtype
+    if key not in learner.roads:
+        learner.roads[key] = Road(scan.score, values)
+    return learner.roads[key], values
+
+
+def _loop(learner: Learner, kernel: Any, state: State, block: tuple[Any, ...], *told: Any) -> int:
+    values = values_of(learner, kernel, state, block, *told)
+    return loop_for(learner, kernel, state, values)(values)
+
+
+def _direct(learner: Learner, state: State, block: Any, part: slice, room: Workspace, y: Any, pace: Any, *told: Any) -> int:
     """Rows computed in the loop."""
-    nothing = state.slots[:0]
-    return _loop(learner, learner.kernel, state, block.data[part], nothing, state.slots[0, :0], (*here, part.start), state.born[:0])
+    given = block.data[part], state.slots[:0], state.slots[0, :0], y, pace
+    return _loop(learner, learner.kernel, state, given, *told, part.start, state.born[:0])
 
 
-def _rows(learner: Learner, state: State, block: Store, part: slice, room: Workspace, *here: Any) -> int:
+def _rows(learner: Learner, state: State, block: Store, part: slice, room: Workspace, y: Any, pace: Any, *told: Any) -> int:
     """Rows from matrices, then the points that were stored into their slots."""
     assert state.store is not None
     rows = block.take(part) if part != slice(0, len(block)) else block
@@ -118,7 +144,8 @@ def _rows(learner: Learner, state: State, block: Store, part: slice, room: Works
     K = room.evaluate("K", learner.kernel, rows, state.store, used, columns, (part.start, state.born[:used]))
     inner = room.evaluate("inner", learner.kernel, rows, rows, size, size, (part.start, state.born[:0]))
     source = np.full(state.slots.shape[1], -1, np.int64)
-    code = _loop(learner, _GIVEN, state, K, inner, learner.kernel.diagonal(rows), (*here, part.start), source)
+    given = K, inner, learner.kernel.diagonal(rows), y, pace
+    code = _loop(learner, _GIVEN, state, given, *told, part.start, source)
     filled = np.flatnonzero(source >= 0)
     if len(filled):
         state.store.put(filled, rows, source[filled])  # type: ignore[arg-type]
@@ -133,8 +160,8 @@ def score_block(learner: Learner, state: State, block: Store, threads: int = 1) 
     if used == 0:
         out += b
     elif state.store is None:
-        first = state.base + at.AUX
-        scan.score(learner.label_kernel, learner.kernel, block.data, first, state.num, state.slots, out)  # type: ignore[union-attr]
+        road, values = scores_for(learner, state, block.data, out)  # type: ignore[union-attr]
+        road(values)
     else:
         size = max(64, 1 << 22 >> int(used).bit_length())
         coef = scale * state.slots[:m, :used].astype(np.float64)

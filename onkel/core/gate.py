@@ -47,7 +47,7 @@ def sound(state: Any) -> None:
     must(is_array(num, (at.length(m),), np.float64), "its numbers")
     kept = np.delete(num[: at.NUMBERS + at.KEPT_VECTORS * m], at.THETA)
     must(np.isfinite(kept).all() and not np.isinf(num[at.THETA]), "its numbers are not finite")
-    must(all(FOLDED[0] <= abs(num[i]) <= FOLDED[1] for i in ((at.SCALE, at.P) if base > m else (at.SCALE,))), "its decay")
+    must(all(FOLDED[0] <= abs(num[i]) <= FOLDED[1] for i in ((at.SCALE, at.TRACE_SCALE) if base > m else (at.SCALE,))), "its decay")
     must(all(is_count(float(num[i])) for i in (at.T, at.N, at.USED, at.HEAD)), "its counts")
     t, n, used, head = (int(num[i]) for i in (at.T, at.N, at.USED, at.HEAD))
     must(width >= -1 and type(state.slots) is np.ndarray and state.slots.ndim == 2, "its points")

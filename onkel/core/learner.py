@@ -10,17 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.checks import block_of, check_threads, checked_ids, checked_targets, checked_weights, failure
-from onkel.core.drive import Trace, advance, score_block, settings_for
+from onkel.core.checks import block_of, check_threads, checked_ids, checked_targets, checked_weights
+from onkel.core.drive import Trace, advance, score_block
 from onkel.core.loop import layout as at
-from onkel.core.loop import one_row
-from onkel.core.machine.compiled import bound
 from onkel.core.maths.budget import NO_LIMIT, Budget
 from onkel.core.maths.kernels import as_kernel
 from onkel.core.maths.losses import Loss
 from onkel.core.maths.steps import Step
 from onkel.core.maths.value import checked_number
-from onkel.core.points.dense import Array, Rows
+from onkel.core.points.dense import Array
 from onkel.core.points.read import Store
 from onkel.core.state import State
 
@@ -112,7 +110,7 @@ class Learner:
         m = self.outputs
         base = 2 * m if self.step.adaptive else m
         num = np.zeros(at.length(m))
-        num[at.SCALE] = num[at.P] = num[at.COUNT] = num[at.ETA_THETA] = 1.0
+        num[at.SCALE] = num[at.TRACE_SCALE] = num[at.COUNT] = num[at.ETA_THETA] = 1.0
         num[at.THETA] = self.step.first_theta(self.loss.theta, self.nu)
         if self.step.adaptive:
             num[at.ETA] = self.step.eta  # type: ignore[attr-defined]
@@ -173,34 +171,9 @@ class Learner:
         return checked_targets(y, self.loss, self.outputs, n)
 
     @cached_property
-    def loops(self) -> dict[Any, Any]:
-        """The hot loop, compiled for the types that have come so far."""
+    def roads(self) -> dict[Any, Any]:
+        """The ways into compiled code, for the types that have come so far."""
         return {}
-
-    def learn_row(self, state: State, x: Array, y: float, weight: float = 1.0) -> None:
-        """Learn one example in place, unchecked and fast: x a contiguous row of the state's dtype, y a float."""
-        if state.learn_one is None or (self.budget.size is None and state.size + 1 >= state.slots.shape[1]):
-            self._learn_first_row(state, x, y, weight)
-            return
-        eta = self.fixed_eta
-        code = state.learn_one(x, y, weight, self.step.eta(state.t + 1) if eta is None else eta)  # type: ignore[union-attr, operator, attr-defined]
-        if code < 0:
-            raise failure(code, 0)
-
-    def _learn_first_row(self, state: State, x: Array, y: float, weight: float) -> None:
-        """The same by the general way, which also makes room; then see whether the short way is open."""
-        block = Rows(x.reshape(1, -1)) if isinstance(x, np.ndarray) else self.read([x], state)
-        advance(self, state, block, np.array([y]), np.array([weight]))
-        if state.store is None and not callable(self.budget.window):
-            loop = one_row.learn_one
-            reach = math.inf if self.budget.window is None else float(self.budget.window)
-            described = self.loss, self.label_kernel, self.kernel, reach, settings_for(self, state)
-            head = (*described, state.num, state.slots, state.born, state.gram)
-            state.learn_one = bound(loop, head, (x, 1.0, 1.0, 1.0))
-
-    def score_row(self, state: State, x: Array) -> Any:
-        """Scores of one example, unchecked: a number, or one for each label."""
-        return score_block(self, state, Rows(x.reshape(1, -1)) if isinstance(x, np.ndarray) else self.read([x], state))[0]
 
     @cached_property
     def label_kernel(self) -> Array:

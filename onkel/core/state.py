@@ -39,7 +39,6 @@ class State:
     store: Store | None = None
     width: int = 0  # features; 0 before the first example, -1 for objects
     known: Known | None = None  # the ids of the stored examples, where ids were given
-    learn_one: Any = field(default=None, repr=False)  # a short way into the loop, bound to these arrays when first taken
 
     @property
     def t(self) -> int:
@@ -97,7 +96,7 @@ class State:
     def trace_coef(self) -> Array:
         """Coefficients of v, the trace of an adaptive step; nothing for the other steps."""
         u = self.slots[self.m : self.base, self.order].T.astype(np.float64)
-        v: Array = self.num[at.P] * u + self.num[at.R] * self.slots[: self.base - self.m, self.order].T
+        v: Array = self.num[at.TRACE_SCALE] * u + self.num[at.TRACE_MIX] * self.slots[: self.base - self.m, self.order].T
         return v[:, 0].copy() if self.scalar and v.shape[1] else v
 
     @property
@@ -138,11 +137,7 @@ class State:
                 kept = Rows(self.points) if self.store is None else self.store.take(order)
                 store.put(np.arange(n), kept, np.arange(n))  # type: ignore[arg-type]
         self.slots, self.born, self.gram, self.store = slots, born, gram, store
-        self.learn_one = None
         self.num[at.HEAD], self.num[at.USED] = 0, n
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "learn_one": None}
 
     def __setstate__(self, parts: dict[str, Any]) -> None:
         self.__dict__.update(parts)

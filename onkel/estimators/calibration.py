@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core.gate import is_finite, must
-from onkel.core.machine.calls import matrix_of
 from onkel.core.machine.compiled import compiled
+from onkel.core.machine.numbers import larger, smaller
+from onkel.core.maths.prox import clip
 
 SHARPNESS, INFORMATION, REACH, SPREAD, CENTER, COUNT, CELLS = range(7)
 SHARPEST = 12.0  # |log a| at most
@@ -37,20 +38,8 @@ def check(cells: Any) -> None:
     must(abs(cells[SHARPNESS]) <= SHARPEST and min(cells[[INFORMATION, SPREAD, COUNT]]) >= 0.0, "its calibration")
 
 
-class Temperature(NamedTuple):
-    """Probabilities of classes: softmax(a f)."""
-
-    @compiled
-    def follow(calibration, cells, scores, y, weight):
-        sharpen(cells, matrix_of(scores, 0, 1, scores.size), y, weight)
-
-    def follow_block(self, cells: Any, scores: Any, y: Any, weight: Any) -> None:
-        """The same for a block, each example by the scores that it had before."""
-        sharpen(cells, scores, y, np.ones(len(y)) if weight is None else weight)
-
-
-@compiled
-def sharpen(cells, scores, codes, weight):
+@compiled(borrow=True)
+def sharpen(cells, scores, codes, weight, share):
     """Temperature scaling p = softmax(a f), one Gauss-Newton step in log a per example on its log loss.
 
     With p's mean and variance of the scores, the slope in log a is a (mean f - f_y) and the curvature a^2 var f; curvatures add
@@ -62,7 +51,7 @@ def sharpen(cells, scores, codes, weight):
         a = math.exp(cells[SHARPNESS])
         top = scores[t, 0]
         for z in range(1, m):
-            top = max(top, scores[t, z])
+            top = larger(top, scores[t, z])
         total = mean = square = 0.0
         for z in range(m):
             s = scores[t, z] - top
@@ -71,11 +60,12 @@ def sharpen(cells, scores, codes, weight):
             mean += p * s
             square += p * s * s
         mean /= total
-        spread = max(square / total - mean * mean, 0.0)
+        spread = larger(square / total - mean * mean, 0.0)
         cells[INFORMATION] = MEMORY * cells[INFORMATION] + w * a * a * spread
         slope = w * a * (mean - (scores[t, int(codes[t])] - top))
-        step = slope / max(cells[INFORMATION], 1e-3)
-        cells[SHARPNESS] = min(max(cells[SHARPNESS] - min(max(step, -0.5), 0.5), -SHARPEST), SHARPEST)
+        step = slope / larger(cells[INFORMATION], 1e-3)
+        cells[SHARPNESS] = clip(cells[SHARPNESS] - clip(step, -0.5, 0.5), -SHARPEST, SHARPEST)
+    return len(codes)
 
 
 def probabilities(cells: NDArray[np.float64], scores: NDArray[Any]) -> NDArray[np.float64]:
@@ -93,55 +83,40 @@ def probabilities(cells: NDArray[np.float64], scores: NDArray[Any]) -> NDArray[n
 # errors stay within some multiple of their running mean.  (Gibbs and Candes 2021; Angelopoulos, Candes and Tibshirani 2023)
 
 
-class Interval(NamedTuple):
-    """Intervals that miss a share ``miss`` of the targets."""
-
-    miss: float
-
-    @compiled
-    def follow(calibration, cells, scores, y, weight):
-        widen(cells, scores, y, calibration.miss)
-
-    def follow_block(self, cells: Any, scores: Any, y: Any, weight: Any) -> None:
-        """The same for a block."""
-        widen(cells, scores, y, self.miss)
-
-
-@compiled
-def widen(cells, scores, y, alpha):
+@compiled(borrow=True)
+def widen(cells, scores, y, weight, alpha):
     """Intervals f -+ c spread that miss a share alpha of the targets; spread is the running mean of |y - f|."""
     for t in range(len(y)):
-        residual = abs(y[t] - scores[t])
+        residual = abs(y[t] - scores[t, 0])
         missed = residual > cells[REACH] * cells[SPREAD]
-        cells[REACH] = max(0.0, cells[REACH] + RATE * ((1.0 if missed else 0.0) - alpha))
+        cells[REACH] = larger(0.0, cells[REACH] + RATE * ((1.0 if missed else 0.0) - alpha))
         cells[COUNT] += 1.0
-        cells[SPREAD] += (residual - cells[SPREAD]) / min(cells[COUNT], WINDOW)
+        cells[SPREAD] += (residual - cells[SPREAD]) / smaller(cells[COUNT], WINDOW)
+    return len(y)
 
 
-class Threshold(NamedTuple):
-    """Alerts for a share ``nu`` of the examples."""
-
-    nu: float
-
-    @compiled
-    def follow(calibration, cells, scores, y, weight):
-        lower(cells, scores, calibration.nu)
-
-    def follow_block(self, cells: Any, scores: Any, y: Any, weight: Any) -> None:
-        """The same for a block."""
-        lower(cells, scores, self.nu)
-
-
-@compiled
-def lower(cells, scores, nu):
+@compiled(borrow=True)
+def lower(cells, scores, y, weight, nu):
     """A threshold center - c spread with a share nu of the scores below; center and spread are running means."""
-    for t in range(len(scores)):
-        away = scores[t] - cells[CENTER]
+    for t in range(len(y)):
+        away = scores[t, 0] - cells[CENTER]
         below = away < -cells[REACH] * cells[SPREAD]
         cells[REACH] += RATE * ((1.0 if below else 0.0) - nu)
         cells[COUNT] += 1.0
-        cells[CENTER] += away / min(cells[COUNT], WINDOW)
-        cells[SPREAD] += (abs(away) - cells[SPREAD]) / min(cells[COUNT], WINDOW)
+        cells[CENTER] += away / smaller(cells[COUNT], WINDOW)
+        cells[SPREAD] += (abs(away) - cells[SPREAD]) / smaller(cells[COUNT], WINDOW)
+    return len(y)
+
+
+class Calibration(NamedTuple):
+    """Compiled code that hears the scores that examples had before they were learned, and the share that it shall keep."""
+
+    follow: Any
+    share: float = 0.0
+
+    def follow_block(self, cells: Any, scores: Any, y: Any, weight: Any) -> None:
+        """Hear of a block, each example by the scores that it had before."""
+        self.follow(cells, scores.reshape(len(y), -1), y, np.ones(len(y)) if weight is None else weight, self.share)
 
 
 def half_width(cells: NDArray[np.float64]) -> float:

@@ -12,14 +12,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float64
 from numpy.typing import NDArray
 
-from onkel.core.drive import Trace, advance, score_block, settings_for
+from onkel.core import single
+from onkel.core.drive import Trace, advance, score_block
 from onkel.core.learner import Learner
-from onkel.core.loop import layout, one_row
-from onkel.core.machine.calls import ROW, packed, rows_like
-from onkel.core.maths.user_loss import User
 from onkel.core.points.dense import Array
 from onkel.core.points.missing import with_mask
 from onkel.core.state import State
@@ -253,17 +250,10 @@ class Model:
         plan, (learner, state) = self.plan, self.members[0]
         if self.first is not None or self.watch is not None or plan.masks or plan.given.budget is None:
             return False
-        if state.store is not None or state.width <= 0 or learner.fixed_eta is None or isinstance(learner.loss, User):
+        if not single.is_open(learner, state):
             return False
-        like = rows_like(state.width, state.slots.dtype)
-        described = (learner.loss, learner.label_kernel, learner.kernel, settings_for(learner, state))
-        arrays = (state.num, state.slots, state.born, state.gram)
-        follows = one_row.Nothing() if plan.calibration is None else plan.calibration
-        fixed = (self.cells, follows, *described, *arrays, learner.fixed_eta, like)
-        self.take = packed(one_row.learn_row, fixed, ROW, float64)
-        work, raw = np.zeros((1, state.slots.shape[1]), state.slots.dtype), np.zeros(2 * state.m)
-        looks = (learner.label_kernel, learner.kernel, state.base + layout.AUX, state.num, state.slots, work, raw, like)
-        self.look = packed(one_row.best_row if plan.task == "classes" else one_row.score_row, looks, ROW)
+        self.take = single.learning(learner, state, plan.calibration, self.cells)
+        self.look = single.scoring(learner, state, best=plan.task == "classes")
         return True
 
     def learn_row(self, x: Any, y: float) -> bool:
@@ -271,7 +261,7 @@ class Model:
         if self.take is None and not self.bind():
             return False
         code = self.take(x, y)
-        if code >= 0 or code == one_row.UNFIT:
+        if code >= 0 or code == single.UNFIT:
             return bool(code >= 0)
         raise FloatingPointError(
             f"x = {x!r:.80} takes the model out of the range of finite numbers; nothing was changed. "

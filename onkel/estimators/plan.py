@@ -19,7 +19,7 @@ from onkel.core.maths.steps import Adaptive, Explicit, Implicit, Step
 from onkel.core.maths.value import named, names
 from onkel.core.points.missing import Observed
 from onkel.core.points.read import is_sparse
-from onkel.estimators.calibration import Interval, Temperature, Threshold
+from onkel.estimators.calibration import Calibration, lower, sharpen, widen
 from onkel.estimators.parameters import Parameters
 
 TARGETS = {"reals": "reals", "novelty": "none"}  # what a loss must learn from, for each task without classes
@@ -79,10 +79,10 @@ class Plan:
     def calibration(self) -> Any:
         """What the model learns about its scores, if anything."""
         if self.task == "classes":
-            return Temperature()
+            return Calibration(sharpen)
         if self.task == "reals":
-            return Interval(1.0 - self.coverage)
-        return Threshold(float(self.given.nu)) if self.tracks else None  # type: ignore[arg-type]
+            return Calibration(widen, 1.0 - self.coverage)
+        return Calibration(lower, float(self.given.nu)) if self.tracks else None  # type: ignore[arg-type]
 
     def learner(self, gamma: float | None, width: int, m: int) -> Learner:
         """The learner for points of ``width`` features and m classes."""

@@ -31,6 +31,7 @@ from onkel import (
     Structured,
 )  # fmt: skip
 from onkel.core import drive as engine
+from onkel.core import single
 from onkel.core.loop import layout as at
 from onkel.core.state import State
 from tests.core import naive
@@ -157,12 +158,17 @@ def test_chunking_does_not_matter(model, cuts, seed, direct):
 def test_one_row_at_a_time_is_the_same(model):
     X, y = stream(KINDS[type(model.loss)])
     y = np.ones(len(X)) if y is None else y
-    weight = np.random.default_rng(1).uniform(0.5, 2.0, len(X))
-    whole, trace = model.learn(model.init(), X, y, weight)
-    rows = model.init()
-    for t in range(len(X)):
-        np.testing.assert_allclose(model.score_row(rows, X[t]), trace.scores[t], rtol=1e-12, atol=1e-14)
-        model.learn_row(rows, X[t], float(y[t]), float(weight[t]))
+    whole, trace = model.learn(model.init(), X, y)
+    rows, _ = model.learn(model.init(), X[:1], y[:1])
+    if not single.is_open(model, rows):
+        assert model.fixed_eta is None or model.budget.size is None
+        return
+    learn, score, best = single.learning(model, rows), single.scoring(model, rows), single.scoring(model, rows, best=True)
+    for t in range(1, len(X)):
+        scores = np.atleast_1d(trace.scores[t])
+        np.testing.assert_allclose(score(X[t]), scores[0], rtol=1e-12, atol=1e-14)
+        assert scores[best(X[t])] == pytest.approx(scores.max(), rel=1e-12, abs=1e-14)
+        assert learn(X[t], float(y[t])) >= 0
     same(whole, rows)
 
 
@@ -192,7 +198,6 @@ def test_scoring_changes_nothing_and_an_old_state_stays_valid(loss, step, path):
     old, _ = learner.learn(learner.init(), X[:40], part(y, slice(40)))
     before = as_bytes(old)
     scores = learner.score(old, X)
-    learner.score_row(old, X[0])
     assert as_bytes(old) == before
     new, _ = learner.learn(old, X[40:], part(y, slice(40, None)))
     assert as_bytes(old) == before
@@ -208,10 +213,13 @@ def test_a_row_learned_in_a_copy_leaves_the_original(path):
     X, y = stream()
     learner = Learner(RBF(1.0), Hinge(), STEPS["implicit"], Budget(9, "merge"))
     old, _ = learner.learn(learner.init(), X[:40], y[:40])
-    learner.learn_row(old, X[40], y[40])
+    if not single.is_open(learner, old):
+        return
+    single.learning(learner, old)(X[40], y[40])
     before, clone = as_bytes(old), old.copy()
+    learn = single.learning(learner, clone)
     for t in range(41, 60):
-        learner.learn_row(clone, X[t], y[t])
+        assert learn(X[t], y[t]) >= 0
     assert as_bytes(old) == before
     assert clone.t == 60
 

@@ -104,7 +104,7 @@ def test_the_share_of_misses_is_the_identity_in_the_docs():
     start, missed = cells[calibration.REACH], 0
     for t in range(len(y)):
         missed += abs(y[t]) > calibration.half_width(cells)
-        calibration.widen(cells, np.zeros(1), y[t : t + 1], alpha)
+        calibration.widen(cells, np.zeros((1, 1)), y[t : t + 1], y[t : t + 1], alpha)
     expected = alpha + (cells[calibration.REACH] - start) / (calibration.RATE * len(y))
     assert missed / len(y) == pytest.approx(expected, abs=1e-12)
 

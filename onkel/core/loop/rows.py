@@ -6,29 +6,30 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from onkel.core.machine.compiled import MELT, compiled, overload
+from onkel.core.machine.compiled import inner, overload
 from onkel.core.machine.lanes import load, magnitude, store, zeros
+from onkel.core.machine.numbers import smaller
 from onkel.core.maths.kernels import Pair
 
 Array = NDArray[Any]
 
 
-@compiled(melt=True)
+@inner(inlined=True)
 def _square(total, s, x):
     return total + (s - x) * (s - x)
 
 
-@compiled(melt=True)
+@inner(inlined=True)
 def _absolute(total, s, x):
     return total + magnitude(s - x)
 
 
-@compiled(melt=True)
+@inner(inlined=True)
 def _product(total, s, x):
     return total + s * x
 
 
-@compiled(melt=True)
+@inner(inlined=True)
 def _nothing(total, s, x):
     return total
 
@@ -41,7 +42,7 @@ def points(kernel: Any, slots: Array, first: int, X: Array, t: int, i: int) -> A
     raise TypeError("points is called from compiled code only")
 
 
-@overload(points, jit_options=MELT)
+@overload(points)
 def _points(kernel, slots, first, X, t, i):
     cls = kernel.instance_class
     if issubclass(cls, Pair):
@@ -68,7 +69,7 @@ def fill(kernel: Any, slots: Array, first: int, X: Array, t: int, n: int, out: A
     raise TypeError("fill is called from compiled code only")
 
 
-@overload(fill, jit_options=MELT)
+@overload(fill)
 def _fill(kernel, slots, first, X, t, n, out, row):
     cls = kernel.instance_class
     if issubclass(cls, Pair):
@@ -87,7 +88,7 @@ def _fill(kernel, slots, first, X, t, n, out, row):
             return
         i = 0
         while i < n:
-            i = min(i, n - 64)  # the last sixty-four may begin among those before
+            i = smaller(i, n - 64)  # the last sixty-four may begin among those before
             a = b = c = d = zeros(out)
             for j in range(X.shape[1]):
                 p, x = first + j, X[t, j]
@@ -109,7 +110,7 @@ def self_value(kernel: Any, X: Array, t: int) -> Any:
     raise TypeError("self_value is called from compiled code only")
 
 
-@overload(self_value, jit_options=MELT)
+@overload(self_value)
 def _self_value(kernel, X, t):
     cls = kernel.instance_class
     if issubclass(cls, Pair):

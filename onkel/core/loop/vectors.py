@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from numba.core import types
+
 from onkel.core.loop.layout import LANES, NUMBERS
-from onkel.core.machine.compiled import VECTOR, compiled
+from onkel.core.machine.compiled import VECTOR, inner, intrinsic
 from onkel.core.machine.lanes import load, total, zeros
+from onkel.core.machine.numbers import smaller
 
 # Views of arrays are not free in compiled code (each counts references, atomically), so the functions below and their callers
 # pass an array together with the place that is meant.
 
 
-@compiled(melt=True)
-def place(which, m):
-    """Where one of the vectors behind the numbers begins."""
-    return NUMBERS + which * m
+@intrinsic
+def place(typingctx: Any, which: Any, m: Any) -> Any:
+    """NUMBERS + which * m, where one of the vectors behind the numbers begins: no call, nor one more for each constant."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.add(builder.mul(args[0], args[1]), context.get_constant(types.int64, NUMBERS))
+
+    return types.int64(types.int64, types.int64), generate
 
 
-@compiled(melt=True)
+@inner(inlined=True)
 def padded(n, slots):
     """n slots in whole SIMD vectors."""
-    return min(slots.shape[1], (n + LANES - 1) // LANES * LANES)
+    return smaller(slots.shape[1], (n + LANES - 1) // LANES * LANES)
 
 
-@compiled(fastmath=VECTOR, melt=True)
+@inner(fastmath=VECTOR, inlined=True)
 def dot(a, i, b, j, n):
     """sum of a[i, :n] b[j, :n], in the arrays' precision."""
     sum = b.dtype.type(0)
@@ -31,7 +40,7 @@ def dot(a, i, b, j, n):
     return sum
 
 
-@compiled(melt=True)
+@inner(inlined=True)
 def sums(K, r, slots, first, n, num, target, m, scale):
     """num[target + z] = scale times the sum of K[r, :n] slots[first + z, :n], for m rows; four at a time share the loads."""
     z = 0
@@ -63,7 +72,7 @@ def sums(K, r, slots, first, n, num, target, m, scale):
         z += 1
 
 
-@compiled(melt=True)
+@inner(inlined=True)
 def mix(kappa, num, source, target, m):
     """target = kappa source for two vectors in num: from sums of coefficients to scores of related labels.
 

@@ -8,19 +8,21 @@ as NumPy's own C macros do (``Row``, ``data_of``), which also finds out whether 
 from __future__ import annotations
 
 from collections.abc import Callable
+from ctypes import addressof, c_char
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.callconv import excinfo_t
+from numba.core.registry import cpu_target
 from numba.extending import NativeValue, models, register_model, unbox
 from numba.np.arrayobj import populate_array
 
 from onkel import undisturbed
-from onkel.core.machine.compiled import compiled, intrinsic
+from onkel.core.machine.compiled import compiled, inner, intrinsic
 
 
 class Packed(types.Type):  # type: ignore[misc]
@@ -65,14 +67,6 @@ def _put(typingctx: Any, address: Any, values: Any) -> Any:
 
 
 @intrinsic
-def _room(typingctx: Any, values: Any) -> Any:
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return context.get_constant(types.int64, context.get_abi_sizeof(args[0].type))
-
-    return types.int64(values), generate
-
-
-@intrinsic
 def unpacked(typingctx: Any, fixed: Any) -> Any:
     """The values that were packed."""
 
@@ -84,31 +78,68 @@ def unpacked(typingctx: Any, fixed: Any) -> Any:
 
 
 @compiled(borrow=True)
-def _room_for(values):
-    return _room(values)
-
-
-@compiled(borrow=True)
 def _pack(address, values):
     _put(address, values)
 
 
-def packed(dispatcher: Any, fixed: tuple[Any, ...], *tail: Any) -> Callable[..., Any]:
+class Road:
+    """A way into compiled code whose arguments travel as one pack: ``road(values)`` calls ``dispatcher`` with what it unpacks.
+
+    Made for the types of ``values``; whatever comes later must really have these types, for nobody looks at them any more.
+    """
+
+    def __init__(self, dispatcher: Any, values: tuple[Any, ...]):
+        kinds = numba.typeof(values)
+        context = cpu_target.target_context
+        with undisturbed():
+            self._write = _pack.compile((types.int64, kinds))
+            self._enter = dispatcher.compile((Packed(kinds),))
+        self._size = context.get_abi_sizeof(context.get_value_type(kinds))
+        self.address = address_of(dispatcher, (Packed(kinds),))
+
+    def __call__(self, values: tuple[Any, ...]) -> int:
+        memory = bytearray(self._size)
+        address = addressof(c_char.from_buffer(memory))
+        self._write(address, values)
+        return int(self._enter(address))
+
+    def pack(self, values: tuple[Any, ...]) -> Pack:
+        """The values packed for good."""
+        memory = bytearray(self._size)
+        pack = Pack(self.address, addressof(c_char.from_buffer(memory)), (memory, values))
+        self._write(pack.values, values)
+        return pack
+
+
+class Pack(NamedTuple):
+    """Where compiled code stands, where its arguments do, and what must stay in memory meanwhile."""
+
+    code: int
+    values: int
+    keeps: Any
+
+
+def packed(dispatcher: Any, fixed: tuple[Any, ...], *tail: Any, keeps: Any = None) -> Callable[..., Any]:
     """dispatcher with its first argument, which it opens by ``unpacked``, made of these values; ``tail`` are the other types.
 
-    The arrays among the values must stay where they are, and the other arguments must really have these types.
+    The arrays among the values must stay where they are, and the other arguments must really have these types.  ``keeps`` is what
+    must stay in memory beside them.
     """
-    memory = np.zeros(_room_for(fixed), np.uint8)
-    _pack(memory.ctypes.data, fixed)
+    kinds = numba.typeof(fixed)
+    context = cpu_target.target_context
+    memory = bytearray(context.get_abi_sizeof(context.get_value_type(kinds)))
+    address = addressof(c_char.from_buffer(memory))
     with undisturbed():
-        entry = partial(dispatcher.compile((Packed(numba.typeof(fixed)), *tail)), memory.ctypes.data)
-    entry.keeps = (memory, fixed)  # type: ignore[attr-defined]
+        _pack.compile((types.int64, kinds))(address, fixed)
+        entry = partial(dispatcher.compile((Packed(kinds), *tail)), address)
+    entry.keeps = (memory, fixed, keeps)  # type: ignore[attr-defined]
     return entry
 
 
-# What few learners need is compiled apart, when somebody asks for its address; numbers that hold addresses (exact below 2^53) stand
-# among a learner's settings.  Nobody checks types at an address: both sides agree on one name, and on whole numbers of 64 bits and
-# double precision.
+# --- code by its address ----------------------------------------------------------------------------------------------------------
+# What is rarely needed, or the same for many callers, is compiled apart, when somebody asks for its address; numbers that hold
+# addresses (exact below 2^53) stand among a learner's settings.  Nobody checks types at an address: both sides agree on one name,
+# and on whole numbers of 64 bits and double precision.
 
 promised: dict[str, set[Any]] = {}  # by name, the types for which an address was asked, and those that compiled code passes there:
 passed: dict[str, set[Any]] = {}  # a test compares them
@@ -198,7 +229,7 @@ def _address(typingctx: Any, row: Any) -> Any:
     return types.int64(row), lambda context, builder, sig, args: args[0]
 
 
-@compiled(melt=True)
+@inner(inlined=True)
 def data_of(row, like):
     """Where the numbers of a row lie; 0 if it is not an aligned, contiguous array like those that ``like`` describes."""
     o = _address(row)

@@ -15,18 +15,16 @@ from typing import Any
 
 import numba
 from numba import extending
+from numba.core.registry import CPUDispatcher
 
 from onkel import undisturbed
+from onkel.core.machine.inner import PIPELINE
 
 # Numba's own decorators say more about types than they keep.
 intrinsic: Any = extending.intrinsic
-overload: Any = extending.overload
 
 # Sums may be re-ordered so that they vectorise; NaN and infinity keep their meaning.
 VECTOR = {"reassoc", "contract", "nsz", "arcp"}
-
-# The same for what ``overload`` chooses by type: see ``melt`` below.
-MELT = {"forceinline": True, "_nrt": False, "error_model": "numpy"}
 
 
 PACKAGE = Path(__file__).parents[2]
@@ -50,23 +48,67 @@ def compiled(
     *,
     fastmath: set[str] | bool = False,
     inline: str = "never",
-    melt: bool = False,
     borrow: bool = False,
     nogil: bool = True,
     cache: bool = True,
+    parallel: bool = False,
 ) -> Any:
-    """Compile on first call, keep the machine code on disk.
+    """What Python calls: compiled on first call, the machine code kept on disk.
 
-    ``melt`` is for functions of the innermost loop: their machine code becomes part of the caller's, since handing over arrays
-    takes as long as their work does.  ``borrow`` is for entry points that allocate nothing: arrays are lent by the caller and
-    nobody counts references to them, which otherwise takes more time than learning an example does.  ``nogil=False`` is for
-    calls so short that letting other threads run would cost more.  ``cache=False`` is for what a user wrote in his session.
+    ``borrow`` is for entry points that allocate nothing: arrays are lent by the caller and nobody counts references to them,
+    which otherwise takes more time than learning an example does.  ``nogil=False`` is for calls so short that letting other
+    threads run would cost more.  ``cache=False`` is for what a user wrote in his session.  ``parallel`` is for ``numba.prange``.
     """
-    options: dict[str, Any] = {"error_model": "numpy", "fastmath": fastmath, "nogil": nogil, "inline": inline, "forceinline": melt}
-    options["_nrt"] = not (borrow or melt)  # said in both cases: callees would inherit it otherwise
+    options: dict[str, Any] = {"error_model": "numpy", "fastmath": fastmath, "nogil": nogil, "inline": inline}
+    options["_nrt"] = not borrow  # said in both cases: callees would inherit it otherwise
+    options["no_cfunc_wrapper"] = True
+    if parallel:
+        options["parallel"] = True
     if function is None:
         return lambda f: _cached(f, options) if cache else numba.njit(**options)(f)
     return _cached(function, options) if cache else numba.njit(**options)(function)
+
+
+def inner(
+    function: Callable[..., Any] | None = None, *, fastmath: set[str] | bool = False, inlined: bool = False, cache: bool = True
+) -> Any:
+    """What compiled code calls (inner.py); Python may call it too, and then gets a copy that is compiled for it.
+
+    ``inlined`` is for functions of the innermost loop: their machine code becomes part of the caller's, since handing over arrays
+    takes as long as their work does.
+    """
+    if function is None:
+        return lambda f: inner(f, fastmath=fastmath, inlined=inlined, cache=cache)
+    options = {**_inner_options(fastmath, inlined), "no_cpython_wrapper": True}
+    dispatcher: Any = numba.njit(**options)(function)
+    dispatcher.__class__ = _Inner
+    dispatcher.copy_for_python = partial(compiled, function, fastmath=fastmath, cache=cache)
+    return dispatcher
+
+
+class _Inner(CPUDispatcher):  # type: ignore[misc]
+    """Python has no way into the code of an inner function; it goes by a copy."""
+
+    copy_for_python: Any
+
+    def __call__(self, *args: Any) -> Any:
+        if isinstance(self.copy_for_python, partial):
+            self.copy_for_python = self.copy_for_python()
+        return self.copy_for_python(*args)
+
+
+def overload(function: Callable[..., Any], *, fastmath: set[str] | bool = False, inlined: bool = True) -> Any:
+    """``inner`` for what is chosen by the types of the arguments, as numba.extending.overload has it."""
+    return extending.overload(function, jit_options=_inner_options(fastmath, inlined))
+
+
+def _inner_options(fastmath: set[str] | bool, inlined: bool) -> Any:
+    options: dict[str, Any] = {"error_model": "numpy", "fastmath": fastmath, "forceinline": inlined, "_nrt": not inlined}
+    options["no_cfunc_wrapper"] = True
+    # The order of sums that may be re-ordered depends on how often they are optimised: those functions go Numba's way.
+    if PIPELINE is not None and fastmath != VECTOR:
+        options["pipeline_class"] = PIPELINE
+    return options
 
 
 def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:

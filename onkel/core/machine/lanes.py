@@ -20,7 +20,7 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import lower_builtin, models, register_model
 from numpy.typing import NDArray
 
-from onkel.core.machine.compiled import MELT, compiled, intrinsic, overload
+from onkel.core.machine.compiled import inner, intrinsic, overload
 
 WIDTH = 16  # floats of one AVX-512 register; narrower machines take two or four registers for it
 LINE = 64  # bytes: lanes that cross a cache line take two loads
@@ -204,7 +204,7 @@ _C4, _C5, _C6 = np.float32(0.009618437), np.float32(0.0013398875), np.float32(0.
 _ONE = np.float32(1.0)
 
 
-@compiled(fastmath={"contract"}, melt=True)
+@inner(fastmath={"contract"}, inlined=True)
 def _exp2_single(x):
     x = floored(x, np.float32(-125.0))
     shifted = x + _MAGIC_F
@@ -217,7 +217,7 @@ def _exp2_single(x):
     return _times_power(p * r + _ONE, shifted)
 
 
-@compiled(fastmath={"contract"}, melt=True)
+@inner(fastmath={"contract"}, inlined=True)
 def _exp2_double(x):
     x = floored(x, -1021.0)
     shifted = x + _MAGIC
@@ -242,7 +242,7 @@ def exp2(x: Any) -> Any:
     return np.exp2(x)
 
 
-@overload(exp2, jit_options=MELT)
+@overload(exp2)
 def _exp2(x):
     if x in (numba.float32, Lanes(numba.float32)):
         return lambda x: _exp2_single(x)

@@ -23,7 +23,7 @@ class Rule(Value, abstract=True):
     the stored ones, which stand in the slots 0 .. num[N] - 1, gram[0] theirs with each other; slots as in loop/layout.py.
     """
 
-    formulas: ClassVar = {"make_room": {}}
+    formulas: ClassVar = {"make_room": {"apart": True}}
     asked: ClassVar = {
         "name": 'what drop="..." calls it',
         "kind": "the name that loop/layout.py has for it; OTHER for a rule with a function of its own",

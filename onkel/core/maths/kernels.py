@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.machine.compiled import compiled
+from onkel.core.machine.compiled import compiled, inner
 from onkel.core.machine.lanes import LOG2E, capped, exp2, like, root
+from onkel.core.machine.numbers import larger, smaller
 from onkel.core.maths.features import Directions, directions
 from onkel.core.maths.value import Value, field, number, one_of, whole
 
@@ -95,7 +96,7 @@ class Formula(Kernel, abstract=True):
     cuda       the transform in C, of ``q`` and the numbers ``p[0]``, ``p[1]``, ... that ``card`` gives; None: not on the card
     """
 
-    formulas: ClassVar = {"transform": {"melt": True}}
+    formulas: ClassVar = {"transform": {"inlined": True}}
     asked: ClassVar = {
         "geometry": 'what it looks at: "product", "square", "absolute" or "constant"',
         "transform": "how that becomes a kernel value, as a function (kernel, q)",
@@ -144,7 +145,7 @@ class RBF(Formula):
     cuda = "EXP(p[0] * q)"
 
     def transform(kernel, q):
-        return exp2(q * like(q, max(-0.5 * LOG2E / (kernel.sigma * kernel.sigma), STEEPEST)))
+        return exp2(q * like(q, larger(-0.5 * LOG2E / (kernel.sigma * kernel.sigma), STEEPEST)))
 
     def card(self) -> tuple[float, ...]:
         return (-0.5 / (self.sigma * self.sigma),)
@@ -169,7 +170,7 @@ class Laplacian(Formula):
     cuda = None
 
     def transform(kernel, q):
-        return exp2(q * like(q, max(-LOG2E / kernel.sigma, STEEPEST)))
+        return exp2(q * like(q, larger(-LOG2E / kernel.sigma, STEEPEST)))
 
     def waves(self, rng: np.random.Generator, rows: int, width: int) -> Directions:
         """Cauchy in each coordinate: no direction is like another, so none are made orthogonal."""
@@ -197,7 +198,7 @@ class Matern(Formula):
         return math.sqrt(2.0 * self.nu) / self.sigma, float(self.nu > 1.0), 1.0 / 3.0 if self.nu > 2.0 else 0.0
 
     def transform(kernel, q):
-        scale = like(q, min(math.sqrt(2.0 * kernel.nu) / kernel.sigma, -STEEPEST))
+        scale = like(q, smaller(math.sqrt(2.0 * kernel.nu) / kernel.sigma, -STEEPEST))
         u = capped(root(q) * scale, 1000.0)  # beyond, exp(-u) is nothing, but u^2 may be infinite
         first = like(q, 0.0 if kernel.nu < 1.0 else 1.0)
         second = like(q, 1.0 / 3.0 if kernel.nu > 2.0 else 0.0)
@@ -315,7 +316,7 @@ class Pair(Kernel, abstract=True):
     left: Kernel = field(check=lambda owner, name, given: as_part(owner, name, given))
     right: Kernel = field(check=lambda owner, name, given: as_part(owner, name, given))
 
-    formulas: ClassVar = {"join": {"melt": True}}
+    formulas: ClassVar = {"join": {"inlined": True}}
     asked: ClassVar = {**Kernel.asked, "join": "how two values become one, compiled", "combine": "the same for matrices"}
     direct = property(lambda self: self.left.direct and self.right.direct)
     takes = property(lambda self: self.left.takes & self.right.takes)
@@ -421,7 +422,7 @@ _loops: dict[Any, tuple[Any, Any]] = {}  # compiling is dear; the function itsel
 def loops(function: Callable[[Any, Any], float]) -> tuple[Any, Any]:
     """Compiled from a function of two rows, once: its matrix (X, Z, out) and its diagonal (X, out)."""
     if function not in _loops:
-        single = compiled(function, cache=False)
+        single = inner(function, cache=False)
 
         @compiled(cache=False)
         def matrix(X, Z, out):

@@ -7,8 +7,12 @@ where one score has k alone (kappa: the label kernel, extra: an offset's share):
     value(scores, y, theta, worst)                         the cost
     slope(scores, y, theta, worst, xi)                     its derivative into xi; returns by how much the margin is violated
     curve(scores, y, theta, v, chi)                        Hessian times v into chi
-    prox(z, y, theta, worst, cap, k, extra, exact, a)      the implicit step's coefficients into a
+    prox(z, y, theta, worst, cap, k, extra, a)             the implicit step's coefficients into a
+    exact_prox(z, y, theta, cap, k, extra, a)              the same over all labels, where ``prox`` is a shorter step, else None
     tangent(..., a, dz, dcap, da)                          how they move when z and cap move by dz and dcap, into da
+
+The last two are long and rarely asked for: they are compiled apart, the loop knows their addresses, and they return how many labels
+there are.
 """
 
 from __future__ import annotations
@@ -17,7 +21,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from onkel.core.machine.compiled import compiled
+from onkel.core.machine.compiled import inner
+from onkel.core.machine.numbers import larger
 from onkel.core.maths.labels import Labels
 from onkel.core.maths.losses import Hinge, Logistic, Loss, OneScore, Threshold
 from onkel.core.maths.prox import clip, simplex_qp, softmax, softmax_prox, solve
@@ -35,7 +40,10 @@ class Labelled(Loss, abstract=True):
 
     labels: Labels = field(check=_labels)
 
-    formulas: ClassVar = {name: {} for name in ("consider", "value", "slope", "curve", "mistake", "prox", "tangent")}
+    formulas: ClassVar = {
+        **{name: {} for name in ("consider", "value", "slope", "curve", "mistake", "prox")},
+        **{name: {"apart": True} for name in ("exact_prox", "tangent")},
+    }
     asked: ClassVar = {
         **Loss.asked,
         **dict.fromkeys(formulas, "a function, as onkel/core/maths/labelled.py lists it"),
@@ -43,6 +51,7 @@ class Labelled(Loss, abstract=True):
     }
     targets = "codes"
     labelled = True
+    exact_prox: ClassVar[Any] = None
     like: ClassVar[type[OneScore] | None]
 
     @classmethod
@@ -65,7 +74,7 @@ def over_labels(loss: Any, labels: Labels) -> Any:
     return None
 
 
-@compiled(melt=True)
+@inner(inlined=True)
 def rival(labels, scores, y, theta):
     """y* = argmax over z != y of theta Delta(y, z) + f(z), the lowest index on ties; -1 where y is the only label."""
     best, top = -1, -np.inf
@@ -77,7 +86,7 @@ def rival(labels, scores, y, theta):
     return best
 
 
-@compiled(melt=True)
+@inner(inlined=True)
 def _tied_or_beaten(scores, y):
     found = False
     for z in range(scores.size):
@@ -85,7 +94,7 @@ def _tied_or_beaten(scores, y):
     return found
 
 
-@compiled
+@inner
 def _dual(labels, z, y, theta, k, extra, gain, M):
     """The exact dual: gain_z = theta Delta(y, z) + z_z - z_y,  M_zz' = <phi_y - phi_z, phi_y - phi_z'>, for z, z' other than y."""
     kappa = labels.kernel
@@ -93,19 +102,6 @@ def _dual(labels, z, y, theta, k, extra, gain, M):
         gain[i] = theta * labels.cost[y, i] + z[i] - z[y]
         for j in range(z.size):
             M[i, j] = k * (kappa[y, y] - kappa[y, j] - kappa[i, y] + kappa[i, j]) + extra * (2.0 if i == j else 1.0)
-
-
-@compiled
-def _exact_prox(labels, z, y, theta, cap, k, extra, a):
-    """The prox over all labels: a_z = -p_z and a_y = sum p, with p the solution of the dual."""
-    gain, M = np.empty(z.size), np.empty((z.size, z.size))
-    _dual(labels, z, y, theta, k, extra, gain, M)
-    simplex_qp(M, gain, y, cap, a)
-    total = 0.0
-    for i in range(z.size):
-        total += a[i]
-        a[i] = -a[i]
-    a[y] = total
 
 
 class Structured(Labelled):
@@ -123,15 +119,15 @@ class Structured(Labelled):
     stores_all = False
     cuda: ClassVar = {"moves": "a label and its rival", "prox": "of the two"}
 
-    @compiled(melt=True)
+    @inner(inlined=True)
     def consider(loss, scores, y, theta):
         return rival(loss.labels, scores, y, theta)
 
-    @compiled(melt=True)
+    @inner(inlined=True)
     def value(loss, scores, y, theta, worst):
-        return max(0.0, theta * loss.labels.cost[y, worst] + scores[worst] - scores[y]) if worst >= 0 else 0.0
+        return larger(0.0, theta * loss.labels.cost[y, worst] + scores[worst] - scores[y]) if worst >= 0 else 0.0
 
-    @compiled(melt=True)
+    @inner(inlined=True)
     def slope(loss, scores, y, theta, worst, xi):
         """xi = +1 at y*, -1 at y where the margin is violated; returns the violation Delta(y, y*), else 0."""
         xi[:] = 0.0
@@ -141,21 +137,18 @@ class Structured(Labelled):
         xi[y] = -1.0
         return loss.labels.cost[y, worst]
 
-    @compiled(melt=True)
+    @inner(inlined=True)
     def curve(loss, scores, y, theta, v, chi):
         chi[:] = 0.0
 
-    @compiled(melt=True)
+    @inner(inlined=True)
     def mistake(loss, scores, y, theta):
         return _tied_or_beaten(scores, y)
 
-    @compiled(melt=True)
-    def prox(loss, z, y, theta, worst, cap, k, extra, exact, a):
+    @inner(inlined=True)
+    def prox(loss, z, y, theta, worst, cap, k, extra, a):
         a[:] = 0.0
         if z.size == 1:
-            return
-        if exact:
-            _exact_prox(loss.labels, z, y, theta, cap, k, extra, a)
             return
         kappa = loss.labels.kernel
         D = k * (kappa[y, y] + kappa[worst, worst] - 2.0 * kappa[y, worst]) + 2.0 * extra
@@ -163,13 +156,27 @@ class Structured(Labelled):
             a[y] = clip((theta * loss.labels.cost[y, worst] + z[worst] - z[y]) / D, 0.0, cap)
             a[worst] = -a[y]
 
-    @compiled
-    def tangent(loss, z, y, theta, cap, k, extra, exact, a, dz, dcap, da):
+    def exact_prox(loss, z, y, theta, cap, k, extra, a):
+        """The prox over all labels: a_z = -p_z and a_y = sum p, with p the solution of the dual."""
+        m = z.size
+        a[:] = 0.0
+        if m > 1:
+            gain, M = np.empty(m), np.empty((m, m))
+            _dual(loss.labels, z, y, theta, k, extra, gain, M)
+            simplex_qp(M, gain, y, cap, a)
+            total = 0.0
+            for i in range(m):
+                total += a[i]
+                a[i] = -a[i]
+            a[y] = total
+        return m
+
+    def tangent(loss, z, y, theta, cap, k, extra, a, dz, dcap, da):
         """On the labels that moved: they hold their gaps at zero together, or, at the cap, equal to each other."""
         da[:] = 0.0
-        if a[y] <= 0.0:
-            return
         m = z.size
+        if a[y] <= 0.0:
+            return m
         gain, M = np.empty(m), np.empty((m, m))
         _dual(loss.labels, z, y, theta, k, extra, gain, M)
         capped = a[y] >= cap * (1.0 - 1e-12)
@@ -190,6 +197,7 @@ class Structured(Labelled):
             for i in range(count):
                 da[moved[i]] = -x[i]
                 da[y] += x[i]
+        return m
 
 
 class Softmax(Labelled):
@@ -201,11 +209,11 @@ class Softmax(Labelled):
     stores_all = True
     cuda: ClassVar = {"moves": "all"}
 
-    @compiled
+    @inner
     def consider(loss, scores, y, theta):
         return y
 
-    @compiled
+    @inner
     def value(loss, scores, y, theta, worst):
         top = scores.max()
         total = 0.0
@@ -213,13 +221,13 @@ class Softmax(Labelled):
             total += np.exp(scores[z] - top)
         return top + np.log(total) - scores[y]
 
-    @compiled
+    @inner
     def slope(loss, scores, y, theta, worst, xi):
         softmax(scores, xi)
         xi[y] -= 1.0
         return 0.0
 
-    @compiled
+    @inner
     def curve(loss, scores, y, theta, v, chi):
         softmax(scores, chi)
         mean = 0.0
@@ -228,19 +236,18 @@ class Softmax(Labelled):
         for z in range(scores.size):
             chi[z] *= v[z] - mean
 
-    @compiled
+    @inner
     def mistake(loss, scores, y, theta):
         return _tied_or_beaten(scores, y)
 
-    @compiled
-    def prox(loss, z, y, theta, worst, cap, k, extra, exact, a):
+    @inner
+    def prox(loss, z, y, theta, worst, cap, k, extra, a):
         K = k * loss.labels.kernel
         for i in range(z.size):
             K[i, i] += extra
         softmax_prox(z, y, cap, K, a)
 
-    @compiled
-    def tangent(loss, z, y, theta, cap, k, extra, exact, a, dz, dcap, da):
+    def tangent(loss, z, y, theta, cap, k, extra, a, dz, dcap, da):
         """(I + cap H K) da = -(dcap xi + cap H dz), with xi and H at the new scores."""
         m = z.size
         K = k * loss.labels.kernel
@@ -264,3 +271,4 @@ class Softmax(Labelled):
             for i in range(m):
                 J[i, j] = (1.0 if i == j else 0.0) + cap * p[i] * (K[i, j] - mean)
         solve(J, da, m)
+        return m

@@ -22,7 +22,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from onkel.core.machine.compiled import compiled
+from onkel.core.machine.compiled import inner
+from onkel.core.machine.numbers import larger
 from onkel.core.maths.prox import clip, logistic_root, sigmoid
 from onkel.core.maths.value import Value, number
 
@@ -74,7 +75,7 @@ class Loss(Value, abstract=True):
             raise TypeError(f"{cls.__name__}: theta must be a Threshold of one of its fields {cls._fields}; got {theta!r}")
 
 
-@compiled
+@inner
 def smooth_tangent(slope, curvature, cap, k, dz, dcap):
     """Of a = -cap slope(z + k a), differentiated; slope and curvature at the new score."""
     return -(dcap * slope + cap * curvature * dz) / (1.0 + cap * curvature * k)
@@ -146,7 +147,7 @@ class Hinge(Straight):
     }
 
     def value(loss, f, y, theta):
-        return max(0.0, theta - y * f)
+        return larger(0.0, theta - y * f)
 
     def slope(loss, f, y, theta, tie):
         return -y if y * f < theta or (tie and y * f == theta) else 0.0
@@ -179,7 +180,7 @@ class Novelty(Straight):
     }
 
     def value(loss, f, y, theta):
-        return max(0.0, theta - f)
+        return larger(0.0, theta - f)
 
     def slope(loss, f, y, theta, tie):
         return -1.0 if f < theta else 0.0
@@ -242,7 +243,7 @@ class Logistic(Unlimited):
 
     def value(loss, f, y, theta):
         margin = y * f
-        return max(0.0, -margin) + math.log1p(math.exp(-abs(margin)))
+        return larger(0.0, -margin) + math.log1p(math.exp(-abs(margin)))
 
     def slope(loss, f, y, theta, tie):
         return -y * sigmoid(-y * f)
@@ -278,7 +279,7 @@ class EpsilonInsensitive(Tube, Straight):
     }
 
     def value(loss, f, y, theta):
-        return max(0.0, abs(y - f) - theta)
+        return larger(0.0, abs(y - f) - theta)
 
     def slope(loss, f, y, theta, tie):
         return -np.sign(y - f) if abs(y - f) > theta else 0.0

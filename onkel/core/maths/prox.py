@@ -10,22 +10,23 @@ import math
 
 import numpy as np
 
-from onkel.core.machine.compiled import compiled
+from onkel.core.machine.compiled import inner
+from onkel.core.machine.numbers import larger, smaller
 
 
-@compiled(melt=True)
+@inner(inlined=True)
 def clip(value, low, high):
-    return min(max(value, low), high)
+    return smaller(larger(value, low), high)
 
 
-@compiled
+@inner
 def logistic_root(margin, k, cap):
     """s in [0, cap] with s = cap / (1 + exp(margin + s k)): Newton inside a bracket that always holds the root."""
     low, high = 0.0, cap
     s = cap * sigmoid(-margin)
     if s <= 0.0 or k == 0.0:
         return s
-    s = min(s, high)
+    s = smaller(s, high)
     for _ in range(100):
         p = sigmoid(-(margin + s * k))
         gap = s - cap * p
@@ -42,7 +43,7 @@ def logistic_root(margin, k, cap):
     return s
 
 
-@compiled(cache=False)
+@inner(cache=False)
 def increasing_root(slope, z, y, cap, k):
     """The root of the increasing a + cap slope(z + k a, y), between 0 and the explicit step: secants, bisection as a guard."""
     near, far = 0.0, -cap * float(slope(z, y))
@@ -76,7 +77,7 @@ def increasing_root(slope, z, y, cap, k):
     return a
 
 
-@compiled
+@inner
 def sigmoid(x):
     """1 / (1 + exp(-x)) without overflow."""
     if x >= 0.0:
@@ -85,7 +86,7 @@ def sigmoid(x):
     return e / (1.0 + e)
 
 
-@compiled
+@inner
 def solve(A, b, n):
     """Solve A x = b in place (b becomes x) for the leading n by n part; Gauss with row pivots.  False if A is singular."""
     for c in range(n):
@@ -113,7 +114,7 @@ def solve(A, b, n):
     return True
 
 
-@compiled
+@inner
 def _on_support(M, gain, active, count, capped, cap, A, x):
     """Stationary point on the labels ``active[:count]``, the sum held at the cap if ``capped``; x[count] is its multiplier."""
     n = count + 1 if capped else count
@@ -132,7 +133,7 @@ def _on_support(M, gain, active, count, capped, cap, A, x):
     return solve(A, x, n)
 
 
-@compiled
+@inner
 def simplex_qp(M, gain, dead, cap, p):
     """minimise 1/2 p'Mp - gain'p over p >= 0, sum p <= cap, p[dead] = 0, by active sets.
 
@@ -211,7 +212,7 @@ def simplex_qp(M, gain, dead, cap, p):
                 return
 
 
-@compiled
+@inner
 def softmax(scores, p):
     """Class probabilities into p; returns log sum exp of the scores."""
     top = scores.max()
@@ -224,7 +225,7 @@ def softmax(scores, p):
     return top + np.log(total)
 
 
-@compiled
+@inner
 def softmax_prox(z, y, cap, K, a):
     """a = cap (e_y - softmax(z + K a)) by Newton on  1/2 a'Ka + cap loss(z + K a), with backtracking: convex, so it ends."""
     m = z.size

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from onkel.core.machine.compiled import compiled
+from onkel.core.machine.compiled import inner
 from onkel.core.maths.losses import Unlimited, smooth_tangent
 from onkel.core.maths.prox import increasing_root
 
@@ -62,8 +62,8 @@ _classes: dict[Any, type[User]] = {}  # one class, one compilation for each pair
 
 
 def _class_of(written_value: Function, written_derivative: Function) -> type[User]:
-    cost = compiled(written_value, cache=False)
-    steep = compiled(written_derivative, cache=False)
+    cost = inner(written_value, cache=False)
+    steep = inner(written_derivative, cache=False)
 
     class UserLoss(User, abstract=True):  # no file knows it by its name
         __doc__ = f"A user's loss: {getattr(cost, '__name__', cost)} with {getattr(steep, '__name__', steep)}."

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
 
-from onkel.core.machine.compiled import compiled
+from onkel.core.machine.compiled import compiled, inner
 
 DEFINED: dict[str, type[Value]] = {}  # every class of values by its name
 
@@ -123,7 +123,9 @@ class Definition(type):
             cls.ours = cls.__module__.split(".")[0] == "onkel"
         for key, options in cls.formulas.items():  # plain functions; what is compiled already stays as it is
             if inspect.isfunction(space.get(key)):
-                setattr(cls, key, compiled(space[key], cache=cls.ours, **options))
+                how = compiled if options.get("apart") else inner
+                given = {name: option for name, option in options.items() if name != "apart"}
+                setattr(cls, key, how(space[key], cache=cls.ours, **given))
         cls.__signature__ = inspect.Signature(
             [
                 inspect.Parameter(

@@ -12,7 +12,7 @@ import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 
-from onkel.core.machine.compiled import VECTOR, compiled, overload
+from onkel.core.machine.compiled import VECTOR, compiled, inner, overload
 from onkel.core.machine.lanes import load, store
 from onkel.core.points.products import fits, products
 
@@ -23,7 +23,7 @@ def finish(kernel, K, i, n):
     """The first n of row i from products, squared distances or absolute differences to kernel values; for compiled callers."""
 
 
-@overload(finish)
+@overload(finish, inlined=False)
 def _finish(kernel, K, i, n):
     transform = kernel.instance_class.transform
 
@@ -46,7 +46,7 @@ def finish_rows(kernel, K, lower):
         finish(kernel, K, i, i if lower else K.shape[1])
 
 
-@compiled(fastmath=VECTOR)
+@inner(fastmath=VECTOR)
 def expand(K, i, n, xn, zn, share):
     """K[i, :n] from products x.z to |x|^2 + |z|^2 - 2 x.z; returns how many lost too many digits to be trusted."""
     own, lost = xn[i], np.int32(0)
@@ -62,7 +62,7 @@ def distance(X, i, Z, j):
     """|x - z|^2 of two rows, from differences; for compiled callers.  Sparse rows have an overload of their own."""
 
 
-@overload(distance, jit_options={"fastmath": VECTOR})
+@overload(distance, fastmath=VECTOR, inlined=False)
 def _distance(X, i, Z, j):
     if not isinstance(X, types.Array):
         return None

@@ -16,7 +16,7 @@ from llvmlite import binding
 from numba.core import config
 from numpy.typing import NDArray
 
-from onkel.core.machine.compiled import compiled
+from onkel.core.machine.compiled import compiled, inner
 from onkel.core.machine.lanes import WIDTH, load, total, zeros
 
 # sixteen sums need half of the thirty-two wide registers; without those BLAS is the better choice
@@ -32,23 +32,23 @@ def fits(X: NDArray[Any], columns: int) -> bool:
     return WIDE_REGISTERS and X.dtype == np.float32 and X.shape[1] >= WIDTH and len(X) >= 4 and columns >= 4
 
 
-@compiled(melt=True)
+@inner(inlined=True)
 def four(X, i, c):
     """Sixteen features of four rows."""
     return load(X, i, c), load(X, i + 1, c), load(X, i + 2, c), load(X, i + 3, c)
 
 
-@compiled(melt=True)
+@inner(inlined=True)
 def add(sums, x, z):
     return sums[0] + x[0] * z, sums[1] + x[1] * z, sums[2] + x[2] * z, sums[3] + x[3] * z
 
 
-@compiled(melt=True)
+@inner(inlined=True)
 def put(K, i, j, sums):
     K[i, j], K[i + 1, j], K[i + 2, j], K[i + 3, j] = total(sums[0]), total(sums[1]), total(sums[2]), total(sums[3])
 
 
-@compiled(melt=True)
+@inner(inlined=True)
 def tile(X, i, Z, j, K, tail):
     """Rows i .. i+3 of X times rows j .. j+3 of Z."""
     d = X.shape[1]

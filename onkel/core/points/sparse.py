@@ -78,7 +78,7 @@ def sparse_absolutes(starts, rows, values, begin, length, indices, data, n, xsum
             K[i, j] = max(acc[i], 0)
 
 
-@overload(distance)
+@overload(distance, inlined=False)
 def _distance(X, i, Z, j):
     """The same sum over rows (begin, length, indices, data), which run down their ascending features side by side."""
     if not isinstance(X, types.BaseTuple):

@@ -1,0 +1,65 @@
+"""One example at a time, into the arrays of one state: the way in for estimators, River models and everything that serves rows.
+
+What is opened here is bound to the arrays as they are: a state that is laid out anew, or copied, needs new ways in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import float64
+from numpy.typing import NDArray
+
+from onkel.core.drive import loop_for, scores_for, values_of
+from onkel.core.learner import Learner
+from onkel.core.loop import layout as at
+from onkel.core.loop import one_row
+from onkel.core.machine.calls import ROW, address, packed, rows_like
+from onkel.core.state import State
+
+UNFIT = one_row.UNFIT
+
+
+def is_open(learner: Learner, state: State) -> bool:
+    """Whether examples may come one by one without a look at anything but the row: arrays laid out for good, kernel values computed
+    in the loop, a step size that is one number."""
+    settled = state.store is None and state.width > 0 and len(state.slots) > 0
+    return settled and learner.budget.size is not None and learner.fixed_eta is not None
+
+
+def learning(
+    learner: Learner, state: State, calibration: Any = None, cells: NDArray[np.float64] | None = None
+) -> Callable[[Any, float], int]:
+    """learn(x, y) -> code: 0 or more, UNFIT for what is no row of the model's dtype and width, or the loop's error code.
+
+    ``calibration.follow(cells, scores, y, weight, calibration.share)``, compiled, hears the scores of each example as they were
+    before it was learned.
+    """
+    num, m, end = state.num, state.m, len(state.num)
+    X = np.zeros((1, state.width), state.slots.dtype)
+    target, pace = num[end - at.CALL : end - 3], num[end - 3 :].reshape(1, 3)
+    pace[0] = learner.fixed_eta, 1.0, math.inf  # step size, weight, how far f reaches back
+    told = end - at.CALL - at.TRACE
+    scores, traces = num[told - m : told].reshape(1, m), num[told : told + at.TRACE].reshape(at.TRACE, 1)
+    block = X, state.slots[:0], state.slots[0, :0], target, pace
+    values = values_of(learner, learner.kernel, state, block, scores, traces, 0, state.born[:0])
+    pack = loop_for(learner, learner.kernel, state, values).pack(values)
+    weight, cells = num[end - 2 : end - 1], num[:0] if cells is None else cells
+    after, share = 0, 0.0
+    if calibration is not None:
+        after, share = address("calibration", calibration.follow, cells, scores, target, weight, 0.0), float(calibration.share)
+    like = rows_like(state.width, X.dtype)
+    fixed = (pack.code, pack.values, X[0], like, num, after, share, cells, scores, target, weight)
+    return packed(one_row.learn_row, fixed, ROW, float64, keeps=pack)
+
+
+def scoring(learner: Learner, state: State, best: bool = False) -> Callable[[Any], Any]:
+    """score(x): the first score, NaN for what is no row; with ``best`` the code of the highest score, resp. UNFIT."""
+    X, out = np.zeros((1, state.width), state.slots.dtype), np.zeros((1, state.m))
+    road, values = scores_for(learner, state, X, out)
+    pack = road.pack(values)
+    fixed = (pack.code, pack.values, X[0], rows_like(state.width, X.dtype), out)
+    return packed(one_row.best_row if best else one_row.score_row, fixed, ROW, keeps=pack)
