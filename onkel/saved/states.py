@@ -16,7 +16,8 @@ from onkel.core.points.objects import Objects
 from onkel.core.points.sparse import Sparse
 from onkel.core.state import Known, State
 
-_NUMBERS = ("T", "N", "USED", "HEAD", "SCALE", "THETA", "ETA", "ETA_THETA", "V_THETA", "PI", "N2", "P", "R", "COUNT", "STALE")
+# What files call the numbers of a state, in the order of loop/layout.py.
+_NAMES = ("t", "n", "used", "head", "scale", "theta", "eta", "eta_theta", "v_theta", "pi", "n2", "p", "r", "count", "stale")
 _OFFSET = (at.B, at.ETA_B, at.V_B)
 
 
@@ -27,7 +28,7 @@ def parts(state: State) -> dict[str, Any]:
         "m": m,
         "base": base,
         "scalar": state.scalar,
-        "numbers": {name.lower(): float(state.num[getattr(at, name)]) for name in _NUMBERS},
+        "numbers": {name: float(state.num[i]) for i, name in enumerate(_NAMES)},
         "offset": np.stack([state.num[at.NUMBERS + row * m : at.NUMBERS + (row + 1) * m] for row in _OFFSET]),
         "width": state.width,
     }
@@ -51,8 +52,8 @@ def state(m: Any, base: Any, scalar: Any, width: Any, numbers: Any, offset: Any,
     must(type(m) is type(base) is type(width) is int and type(scalar) is bool and base in (m, 2 * m), "the number of outputs")
     must(is_array(offset, (3, m), np.float64), "the offset")
     made = State(m, base, scalar, np.zeros(at.length(m)))
-    for name in _NUMBERS:
-        made.num[getattr(at, name)] = numbers[name.lower()]
+    for i, name in enumerate(_NAMES):
+        made.num[i] = numbers[name]
     for row, values in zip(_OFFSET, offset, strict=True):
         made.num[at.NUMBERS + row * m : at.NUMBERS + (row + 1) * m] = values
     made.width = width

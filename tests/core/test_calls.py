@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +16,8 @@ import pytest
 import onkel
 from onkel.core.machine.lanes import LINE, aligned
 from onkel.core.points.matrices import matrix
+
+ROOT = Path(__file__).parents[2]
 
 
 def stream(n, dtype=np.float64, d=3, seed=0):
@@ -150,3 +157,38 @@ def test_aligned_arrays_begin_at_a_cache_line():
             assert (made.shape, made.dtype, made.ctypes.data % LINE) == (shape, dtype, 0)
             assert made.flags.c_contiguous
             assert not made.any()
+
+
+def test_two_losses_of_one_name_have_a_loop_each():
+    X, y = stream(60)
+    steep, flat = (onkel.loss(lambda z, y, c=c: c * (z - y) ** 2, lambda z, y, c=c: 2 * c * (z - y)) for c in (1.0, 0.01))
+    assert type(steep).__name__ == type(flat).__name__
+    learners = [onkel.silk(onkel.RBF(), loss, budget=8) for loss in (steep, flat)]
+    first, second = (learner.learn(learner.init(), X, y)[0].coef for learner in learners)
+    assert np.abs(first).max() > 3 * np.abs(second).max()
+
+
+def test_what_is_called_at_its_address_gets_the_types_that_were_promised():
+    """Cold, so that compiled code says what it passes: repair, projection, the tangent and the exact prox, in both precisions."""
+    source = """
+import numpy as np, onkel
+from onkel.core.machine import calls
+tree = onkel.Labels.tree([-1, 0, 0, 1, 1])
+for dtype in (np.float64, np.float32):
+    X = np.random.default_rng(0).normal(size=(40, 2)).astype(dtype)
+    codes = np.random.default_rng(1).integers(0, tree.m, 40)
+    for loss, step, drop in (
+        (onkel.Structured(tree), onkel.Adaptive(0.1, 0.02, implicit=True, exact=True), "merge"),
+        (onkel.Structured(tree), onkel.Implicit(0.7, 0.02, 1.0, True), "project"),
+    ):
+        learner = onkel.Learner(onkel.RBF(), loss, step, onkel.Budget(8, drop))
+        learner.learn(learner.init(), X, codes)
+names = {"repair", "project", "tangent", "exact prox"}
+assert names <= calls.promised.keys() and names <= calls.passed.keys(), (calls.promised.keys(), calls.passed.keys())
+for name in names:
+    assert calls.promised[name] <= calls.passed[name], name
+"""
+    with tempfile.TemporaryDirectory() as empty:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": empty}
+        done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, env=environment, cwd=ROOT)
+    assert done.returncode == 0, done.stderr

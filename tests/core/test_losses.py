@@ -281,7 +281,7 @@ def slope_of(loss, scores, y):
 def prox_of(loss, z, y, cap, k, extra=0.0, exact=True, scores=None):
     a = np.empty(len(z))
     worst = loss.consider(z if scores is None else scores, y, loss.theta)
-    if exact and hasattr(loss, "exact_prox"):
+    if exact and loss.exact_prox is not None:
         loss.exact_prox(z, y, loss.theta, cap, k, extra, a)
     else:
         loss.prox(z, y, loss.theta, worst, cap, k, extra, a)

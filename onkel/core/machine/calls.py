@@ -32,6 +32,11 @@ class Packed(types.Type):  # type: ignore[misc]
         self.kinds = kinds
         super().__init__(f"Packed({kinds})")
 
+    @property
+    def key(self) -> Any:
+        """What makes it equal to another: the types, not their names, for two losses of users may have the same."""
+        return self.kinds
+
 
 class Row(types.Type):  # type: ignore[misc]
     """Any Python object, as its address."""
