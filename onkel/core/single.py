@@ -38,21 +38,18 @@ def learning(
     ``calibration.follow(cells, scores, y, weight, calibration.share)``, compiled, hears the scores of each example as they were
     before it was learned.
     """
-    num, m, end = state.num, state.m, len(state.num)
     X = np.zeros((1, state.width), state.slots.dtype)
-    target, pace = num[end - at.CALL : end - 3], num[end - 3 :].reshape(1, 3)
-    pace[0] = learner.fixed_eta, 1.0, math.inf  # step size, weight, how far f reaches back
-    told = end - at.CALL - at.TRACE
-    scores, traces = num[told - m : told].reshape(1, m), num[told : told + at.TRACE].reshape(at.TRACE, 1)
+    target, scores, traces = np.ones(1), np.zeros((1, state.m)), np.zeros((at.TRACE, 1))
+    pace = np.array([[learner.fixed_eta, 1.0, math.inf]])  # step size, weight, how far f reaches back
     block = X, state.slots[:0], state.slots[0, :0], target, pace
     values = values_of(learner, learner.kernel, state, block, scores, traces, 0, state.born[:0])
     pack = loop_for(learner, learner.kernel, state, values).pack(values)
-    weight, cells = num[end - 2 : end - 1], num[:0] if cells is None else cells
+    weight, cells = pace[0, 1:2], np.zeros(0) if cells is None else cells
     after, share = 0, 0.0
     if calibration is not None:
         after, share = address("calibration", calibration.follow, cells, scores, target, weight, 0.0), float(calibration.share)
     like = rows_like(state.width, X.dtype)
-    fixed = (pack.code, pack.values, X[0], like, num, after, share, cells, scores, target, weight)
+    fixed = (pack.code, pack.values, X[0], like, target, after, share, cells, scores, weight)
     return packed(one_row.learn_row, fixed, ROW, float64, keeps=pack)
 
 

@@ -140,7 +140,9 @@ class State:
         self.num[at.HEAD], self.num[at.USED] = 0, n
 
     def __setstate__(self, parts: dict[str, Any]) -> None:
-        self.__dict__.update(parts)
+        """From a pickle, whose arrays may be views of a file that is only read."""
+        own = {name: np.array(a) for name, a in parts.items() if isinstance(a, np.ndarray) and not a.flags.writeable}
+        self.__dict__.update(parts | own)
         sound(self)
 
     def __repr__(self) -> str:

@@ -286,6 +286,7 @@ class Model:
     def __setstate__(self, parts: dict[str, Any]) -> None:
         self.__dict__.update(parts)
         self.unbind()
+        self.cells = np.array(self.cells)  # a pickle's arrays may be views of a file that is only read
         calibration.check(self.cells)
         for learner, state in self.members:
             check(learner, state)

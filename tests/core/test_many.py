@@ -57,7 +57,8 @@ def test_in_double_precision_up_to_rounding():
 def test_each_product_is_computed_once(monkeypatch):
     X, y = stream(many.PIECE)
     asked = []
-    monkeypatch.setattr(many, "evaluate", lambda *given, real=many.evaluate: asked.append(1) or real(*given))
+    distance = type(many.QUANTITY["square"])
+    monkeypatch.setattr(distance, "between", lambda *given, real=distance.between: asked.append(1) or real(*given))
     learners = [onkel.norma(onkel.RBF(s), onkel.Square(), eta=eta, budget=500) for s in (4.0, 9.0) for eta in (0.1, 0.3, 0.5)]
     onkel.learn_many(learners[:1], X, y)
     assert asked == []  # nobody to share with

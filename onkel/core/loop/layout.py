@@ -43,12 +43,10 @@ MAG, KXX, WORK, SPARE, CELLS, AUX = range(6)  # rows of slots behind the coeffic
 
 LOSS, MISTAKE, ETA_USED, THETA_AFTER, SIZE, TRACE = range(6)  # rows of what is told of a block, beside its scores
 
-CALL = 4  # cells at the end of num through which a single example comes in: y, eta, weight, reach back
-
 NOT_STORED, NOT_FINITE, NOT_CONVEX = -1, -2, -3
 LANES = 16
 
 
 def length(m: int) -> int:
-    """Of ``num``: the numbers, the vectors, then scores, trace and arguments of a single example."""
-    return NUMBERS + VECTORS * m + m + TRACE + CALL
+    """Of ``num``: the numbers, then the vectors."""
+    return NUMBERS + VECTORS * m

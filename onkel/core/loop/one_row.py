@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-from onkel.core.loop import layout as at
 from onkel.core.machine.calls import array_at, data_of, jumper, unpacked
 from onkel.core.machine.compiled import compiled, inner
 
@@ -34,10 +33,10 @@ def copied(row, like, x):
 @compiled(borrow=True, nogil=False)
 def learn_row(fixed, row, y):
     """Learn one example; what it was scored before goes to the code that calibrates on it, if there is one."""
-    loop, pack, x, like, num, calibration, share, cells, scores, target, weight = unpacked(fixed)
+    loop, pack, x, like, target, calibration, share, cells, scores, weight = unpacked(fixed)
     if not copied(row, like, x):
         return UNFIT
-    num[num.size - at.CALL] = y
+    target[0] = y
     code = _loop(loop, (pack,))
     if code >= 0 and calibration != 0:
         _after(calibration, (cells, scores, target, weight, share))
