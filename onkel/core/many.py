@@ -14,7 +14,7 @@ from onkel.core.checks import check_threads, checked_weights
 from onkel.core.drive import Trace, advance, in_loop
 from onkel.core.learner import Learner
 from onkel.core.machine.blas import one_blas_thread
-from onkel.core.maths.kernels import QUANTITY
+from onkel.core.maths.quantities import QUANTITY
 from onkel.core.points.dense import Array, Rows, finish_rows
 from onkel.core.points.matrices import Workspace
 from onkel.core.points.read import Store

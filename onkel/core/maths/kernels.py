@@ -245,14 +245,14 @@ class Polynomial(Formula):
         return cls(degree, gamma, coef0)
 
 
-class _AsItIs(Formula, abstract=True):
+class AsItIs(Formula, abstract=True):
     cuda = "q"
 
     def transform(kernel, q):
         return q
 
 
-class Linear(_AsItIs):
+class Linear(AsItIs):
     """x.x'"""
 
     name = "linear"
@@ -263,23 +263,6 @@ class Linear(_AsItIs):
     @classmethod
     def of_gamma(cls, gamma: float, degree: int, coef0: float) -> Linear:
         return cls()
-
-
-class SquaredDistance(_AsItIs, abstract=True):
-    """|x - x'|^2: no kernel, but what many kernels are made of, kept where several of them look at the same points."""
-
-    geometry = "square"
-    own = 0.0
-
-
-class AbsoluteDistance(_AsItIs, abstract=True):
-    """|x - x'|_1, likewise."""
-
-    geometry = "absolute"
-    own = 0.0
-
-
-QUANTITY = {"square": SquaredDistance(), "absolute": AbsoluteDistance(), "product": Linear()}  # what learners may share
 
 
 class Constant(Formula):
