@@ -14,7 +14,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "core.maths.kernels": ("RBF", "Polynomial", "Linear", "Laplacian", "Matern", "kernel"),
+    "core.maths.kernels": ("RBF", "Polynomial", "Linear", "Laplacian", "Matern"),
+    "core.maths.user_kernel": ("kernel",),
     "core.maths.losses": ("Hinge", "Square", "Logistic", "EpsilonInsensitive", "Huber", "Novelty"),
     "core.maths.labelled": ("Softmax", "Structured"),
     "core.maths.user_loss": ("loss",),

@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from onkel.core.gate import is_count, must
-from onkel.core.maths.kernels import Matrix, as_kernel
+from onkel.core.maths.kernels import as_kernel
 from onkel.core.maths.labels import Labels
+from onkel.core.maths.user_kernel import Matrix
 from onkel.core.points.objects import Objects
 from onkel.core.points.read import read
 from onkel.estimators.examples import Encoded, part, rows

@@ -26,8 +26,9 @@ from onkel import theory as _theory  # noqa: F401  defines a value that files ho
 from onkel.core.learner import Learner
 from onkel.core.maths import approximate as _approximate  # noqa: F401
 from onkel.core.maths import labelled as _labelled  # noqa: F401
-from onkel.core.maths.kernels import Matrix, Pair, Pairwise, kernel
+from onkel.core.maths.kernels import Pair
 from onkel.core.maths.labels import Labels
+from onkel.core.maths.user_kernel import Matrix, Pairwise, kernel
 from onkel.core.maths.user_loss import User
 from onkel.core.maths.value import DEFINED
 from onkel.core.points import missing as _missing  # noqa: F401

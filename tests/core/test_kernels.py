@@ -13,7 +13,8 @@ import scipy.sparse as sp
 import onkel
 from onkel import RBF, Budget, Explicit, Hinge, Implicit, Laplacian, Learner, Linear, Matern, Novelty, Polynomial
 from onkel.core import drive as engine
-from onkel.core.maths.kernels import Constant, Matrix
+from onkel.core.maths.kernels import Constant
+from onkel.core.maths.user_kernel import Matrix
 from onkel.core.points.read import read
 from tests.core import naive
 

@@ -112,4 +112,3 @@ def score(fixed):
         for z in range(m):
             out[t, z] = raw[m + z] + num[place(at.B, m) + z]
     return 0
-
