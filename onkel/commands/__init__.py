@@ -1,4 +1,5 @@
-"""What the terminal offers: `onkel run`, `onkel demo`, completion, and the tables that they read.
+"""What the terminal offers: `onkel run`, `predict`, `info`, `demo`, completion, and the tables that they read.
 
-Text in, text out; the work is the library's.  May import everything but onkel.cli.
+Arguments, tables and files come in, whoever made them; models, answers and words go out.
+Imports the library and the terminal room; nothing of experiments and bench.
 """

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 BLOCK = 1000  # rows
 MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
+HELD = 2**24  # characters of rows that wait
 LONGEST_NAME = 1000  # characters of a class
 
 
@@ -51,6 +53,18 @@ class Block(NamedTuple):
     read: int
     bad: list[BadRow]
     end: BadRow | None = None
+
+
+def first_of(rows: Iterator[Row | BadRow]) -> list[Row | BadRow]:
+    """A block of rows to look at before they are read, or fewer where they are long."""
+    ahead: list[Row | BadRow] = []
+    held = 0
+    for row in islice(rows, BLOCK):
+        ahead.append(row)
+        held += sum(len(value) for value in row.values if isinstance(value, str)) if isinstance(row, Row) else 0
+        if held > HELD:
+            break
+    return ahead
 
 
 def missing(value: Any) -> bool:

@@ -18,7 +18,7 @@ from onkel.commands.formats import stem
 from onkel.commands.options import Usage, add_answers, add_table, known, open_table, writable
 from onkel.commands.page import page
 from onkel.commands.predictions import Writer, ending_of, writing
-from onkel.commands.rows import BLOCK, BadTable, Block, Marked, Row, missing
+from onkel.commands.rows import BadTable, Block, Marked, Row, first_of, missing
 from onkel.commands.scorecard import ESTIMATORS, MODELS, STEPS, Run, guess_task, start
 from onkel.commands.tables import Reader, Table
 from onkel.core.maths.budget import Rule
@@ -142,7 +142,7 @@ def run(arguments: argparse.Namespace) -> int:
         marked = Marked(iter(table))
         known(table, arguments.keep, "--keep")
         if arguments.resume is None:
-            ahead = list(islice(marked, BLOCK))
+            ahead = first_of(marked)
             work = _new(arguments, table, ahead)
         else:
             work = _resumed(arguments, table)

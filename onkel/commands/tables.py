@@ -200,7 +200,7 @@ class Reader:
             return 1.0
         number = self._number(row, self._weight, False)
         if number <= 0.0:
-            raise self._bad(row, self._weight, f"a row counts more than 0; got {number:g}")
+            raise self._bad(row, self._weight, f"a weight must be above 0; got {number:g}")
         return number
 
     def _name(self, row: Row, at: int) -> str:
@@ -259,6 +259,7 @@ class Reader:
         weights: list[float] = []
         bad: list[BadRow] = []
         before, read, begun = skip, 0, time.monotonic()
+        size = min(size, max(1, 2**20 // max(1, len(self.features))))  # wide rows go in smaller blocks
 
         def block(end: BadRow | None = None) -> Block:
             return Block(

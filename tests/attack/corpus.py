@@ -40,6 +40,12 @@ def tables() -> Iterator[tuple[str, bytes]]:
     yield "no.csv.bz2", b"BZh9" + bytes(500)
     yield "no.csv.zst", b"\x28\xb5\x2f\xfd" + bytes(500)
     yield "bomb.csv.gz", gzip.compress(good + b"1" * 2**26, 9)
+    fat = json.dumps({"x": 1, "z": 2, "y": "a", **{f"k{i}": "n" * 1000 for i in range(900)}}).encode() + b"\n"
+    yield "fat.ndjson.gz", gzip.compress(fat * 500, 9)
+    yield (
+        "fat.csv.gz",
+        gzip.compress(b",".join([b"x,z,y", *(b"k%d" % i for i in range(900))]) + (b"\n1,2,a" + b",7" * 900) * 1000, 9),
+    )
     yield "rows.csv.gz", gzip.compress(good + b"oops,1,a\n" * 200_000, 9)
     yield "deep.ndjson", "\n".join([*lines, '{"x": ' + "[" * 100_000 + "]" * 100_000 + ', "y": "a"}']).encode()
     yield "deep-first.ndjson", b'{"a":' * 100_000

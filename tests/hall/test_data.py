@@ -162,6 +162,36 @@ def test_openml_mnist_is_repacked(nowhere, monkeypatch):
     assert np.array_equal(copy.y, true.y)
 
 
+def test_openml_is_asked_as_scikit_learn_allows(nowhere, monkeypatch):
+    """n_retries=0 is refused by it, so nothing could ever be fetched."""
+    asked = []
+
+    def fetch(**options):
+        asked.append(options)
+        raise OSError("no network")
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
+    with pytest.raises(data.MissingData, match="no network"):
+        data.find("mnist")
+    assert asked[0]["n_retries"] >= 1
+
+
+def test_frames_are_read_without_pillow(tmp_path, monkeypatch):
+    import sys
+    import zipfile
+
+    cv2 = pytest.importorskip("cv2")
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    blue = np.zeros((4, 5, 3), np.uint8)
+    blue[:, :, 2] = 200  # red, green, blue
+    with zipfile.ZipFile(tmp_path / "frames.zip", "w") as archive:
+        for number in (2, 1):
+            archive.writestr(f"in{number:03d}.png", cv2.imencode(".png", blue[:, :, ::-1] + np.uint8(number))[1].tobytes())
+    found = data._video(tmp_path)
+    assert found.group.tolist() == [1, 2]
+    assert np.array_equal(found.X[0], blue + 1)
+
+
 def test_unknown_name_lists_the_known():
     with pytest.raises(ValueError, match="wipo_d"):
         data.load("mnits")
