@@ -37,6 +37,7 @@ _HOME = {
     "reasons.change": ("change",),
     "reasons.certify": ("certify",),
     "reasons.unlearn": ("forget", "unlearn", "verify"),
+    "server.client": ("Client", "AsyncClient"),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
 

@@ -29,6 +29,9 @@ COMMANDS = {
     "data": ("onkel.experiments.cli", "list the data sets: present or not, size, source, licence"),
     "video": ("onkel.video.cli", "find what moves in a video"),
     "bench": ("onkel.bench.cli", "measure onkel and its peers"),
+    "serve": ("onkel.commands.serve", "models over HTTP that learn from every example, with a page to watch them"),
+    "keys": ("onkel.commands.serve", "who may use a server: add, remove and list keys"),
+    "replay": ("onkel.commands.serve", "make a server's model again from its log, as it was after N examples"),
     "completion": ("onkel.commands.completion", "print a script that completes onkel's commands in your shell"),
 }
 

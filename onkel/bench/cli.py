@@ -38,6 +38,7 @@ TABLES = {
     "reasons": ("", "explaining, certifying, bounds on moving targets, drift"),
     "defaults": ("river", "the tables behind the estimators' defaults"),
     "gpu": ("cupy", "learning on a graphics card"),
+    "serve": ("fastapi", "the server beside a bare route and beside River behind one"),
     "video-gpu": ("cupy", "background subtraction on a graphics card"),
 }
 WHAT = f"video: background subtraction beside OpenCV's; {'; '.join(f'{name}: {line}' for name, (_, line) in TABLES.items())}"

@@ -12,6 +12,10 @@ EXTRAS = {  # module: the extra of onkel that brings it, or the package
     "cupy": "gpu",
     "pyarrow": "tables",
     "zstandard": "tables",
+    "fastapi": "serve",
+    "uvicorn": "serve",
+    "prometheus_client": "serve",
+    "httpx": "serve",
 }
 
 
