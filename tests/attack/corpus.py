@@ -39,9 +39,9 @@ def tables() -> Iterator[tuple[str, bytes]]:
     yield "no.csv.xz", b"\xfd7zXZ\x00" + bytes(500)
     yield "no.csv.bz2", b"BZh9" + bytes(500)
     yield "no.csv.zst", b"\x28\xb5\x2f\xfd" + bytes(500)
-    yield "bomb.csv.gz", gzip.compress(good + b"1" * 2**26, 9)
+    yield "bomb.csv.gz", gzip.compress(good) + gzip.compress(b"1" * 2**20, 9) * 64
     fat = json.dumps({"x": 1, "z": 2, "y": "a", **{f"k{i}": "n" * 1000 for i in range(900)}}).encode() + b"\n"
-    yield "fat.ndjson.gz", gzip.compress(fat * 500, 9)
+    yield "fat.ndjson.gz", gzip.compress(fat, 9) * 500  # members one after the other are one file
     yield (
         "fat.csv.gz",
         gzip.compress(b",".join([b"x,z,y", *(b"k%d" % i for i in range(900))]) + (b"\n1,2,a" + b",7" * 900) * 1000, 9),
