@@ -62,9 +62,10 @@ def as_pictures(explanation: Any, n: int, shape: tuple[int, ...], theme: str) ->
             for place, reason in enumerate(reasons):
                 axis = axes[row * (n + 1) + place + 1]
                 axis.imshow(np.asarray(_dense(reason.point), float).reshape(shape), **look)
-                axis.set_title(
-                    f"{_called(reason)}\n{reason.term:+.3g}", fontsize=9, color=plots.colour("orange" if row else "blue", theme)
-                )
+                who = reason.example if reason.id is None else reason.id
+                label = "" if reason.label is None else f"{reason.label} "
+                hue = plots.colour("orange" if row else "blue", theme)
+                axis.set_title(f"example {who}\n{label}{reason.term:+.2g}", fontsize=9, color=hue)
     return figure
 
 

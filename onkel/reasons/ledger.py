@@ -28,6 +28,7 @@ def followed(kernel: Any, X: Any, coefs: Any, decays: Any, scores: Any, own: Any
 
 @compiled
 def _follow(kernel, X, coefs, decays, scores, own, reach, size, smallest, slots, row, born, weight, squares, drops):
+    # fifteen arguments: arrays that the caller has laid out, and what the run was; compiled code takes no objects
     m, room, live = len(X), len(born), 0
     oldest = 1  # no term is older
     scale, square, dropped = 1.0, 0.0, 0.0
