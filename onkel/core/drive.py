@@ -103,7 +103,7 @@ def values_of(learner: Learner, kernel: Any, state: State, block: tuple[Any, ...
     """What ``scan`` unpacks."""
     traced = True if learner.step.adaptive else None
     arrays = settings_for(learner, state), state.num, state.slots, state.born, state.gram
-    return learner.loss, learner.label_kernel, kernel, traced, state.base, *block, *arrays, *told
+    return learner.loss, learner.label_kernel, kernel, traced, *block, *arrays, *told
 
 
 def loop_for(learner: Learner, kernel: Any, state: State, values: tuple[Any, ...]) -> Road:
@@ -124,15 +124,11 @@ def scores_for(learner: Learner, state: State, X: Array, out: Array) -> tuple[Ro
     return learner.roads[key], values
 
 
-def _loop(learner: Learner, kernel: Any, state: State, block: tuple[Any, ...], *told: Any) -> int:
-    values = values_of(learner, kernel, state, block, *told)
-    return loop_for(learner, kernel, state, values)(values)
-
-
 def _direct(learner: Learner, state: State, block: Any, part: slice, room: Workspace, y: Any, pace: Any, *told: Any) -> int:
     """Rows computed in the loop."""
     given = block.data[part], state.slots[:0], state.slots[0, :0], y, pace
-    return _loop(learner, learner.kernel, state, given, *told, part.start, state.born[:0])
+    values = values_of(learner, learner.kernel, state, given, *told, part.start, state.born[:0])
+    return loop_for(learner, learner.kernel, state, values)(values)
 
 
 def _rows(learner: Learner, state: State, block: Store, part: slice, room: Workspace, y: Any, pace: Any, *told: Any) -> int:
@@ -145,7 +141,8 @@ def _rows(learner: Learner, state: State, block: Store, part: slice, room: Works
     inner = room.evaluate("inner", learner.kernel, rows, rows, size, size, (part.start, state.born[:0]))
     source = np.full(state.slots.shape[1], -1, np.int64)
     given = K, inner, learner.kernel.diagonal(rows), y, pace
-    code = _loop(learner, _GIVEN, state, given, *told, part.start, source)
+    values = values_of(learner, _GIVEN, state, given, *told, part.start, source)
+    code = loop_for(learner, _GIVEN, state, values)(values)
     filled = np.flatnonzero(source >= 0)
     if len(filled):
         state.store.put(filled, rows, source[filled])  # type: ignore[arg-type]
@@ -186,8 +183,8 @@ def gram_layers(learner: Learner) -> int:
 
 def _expected(learner: Learner, state: State) -> float:
     """How many points to make ready for: a whole budget, so that its memory never changes; without one, twice what is there."""
-    limit = learner.budget.limit()
-    return limit if learner.budget.size is not None else min(limit, max(2 * state.size, 256))
+    size = learner.budget.size
+    return size if size is not None else min(learner.budget.limit(), max(2 * state.size, 256))
 
 
 def in_loop(learner: Learner, state: State, block: Store) -> bool:

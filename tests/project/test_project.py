@@ -47,6 +47,16 @@ def test_every_room_says_what_it_is_for():
         assert len(says) > 60, folder
 
 
+def test_only_the_machine_room_compiles_by_numba_itself():
+    """Everything else compiles through core/machine, whose cache knows which files machine code was made of."""
+    for file in sorted((ROOT / "onkel").rglob("*.py")):
+        if file.parent != ROOT / "onkel" / "core" / "machine":
+            for node in ast.walk(ast.parse(file.read_text())):
+                imported = [alias.name for alias in node.names] if isinstance(node, ast.ImportFrom) else []
+                names = [node.attr] if isinstance(node, ast.Attribute) else imported
+                assert not {"njit", "jit", "vectorize", "guvectorize", "cfunc", "stencil"} & set(names), file
+
+
 def test_few_files_lie_in_the_hall():
     assert len(list((ROOT / "onkel").glob("*.py"))) <= 12
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from numba.core import types
+
 from onkel.core.machine.calls import jumper
 from onkel.core.machine.compiled import overload
 from onkel.core.machine.numbers import larger, whole
@@ -15,6 +17,28 @@ from onkel.core.machine.numbers import larger, whole
 
 def _one(cls: Any) -> bool:
     return not cls.labelled
+
+
+def outputs(loss, answers):
+    """How many scores: for the losses of one a constant, so that its loops go away."""
+
+
+@overload(outputs)
+def _outputs(loss, answers):
+    if _one(loss.instance_class):
+        return lambda loss, answers: 1
+    return lambda loss, answers: answers.shape[1]
+
+
+def coefficient_rows(traced, m):
+    """How many rows of slots hold coefficients: those of f, and behind them the trace's."""
+
+
+@overload(coefficient_rows)
+def _coefficient_rows(traced, m):
+    if isinstance(traced, types.NoneType):
+        return lambda traced, m: m
+    return lambda traced, m: 2 * m
 
 
 def consider(loss, num, scores, m, y, theta):

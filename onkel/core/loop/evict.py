@@ -14,7 +14,7 @@ from onkel.core.machine.numbers import epsilon_of, larger, smaller, tiny_of, who
 _repair, _project, _make_room = jumper("repair"), jumper("project"), jumper("make room")
 
 
-@inner(inlined=True)
+@inner(inlined=True, alone=True)
 def weakest(keys, row, born, n):
     """The slot of smallest magnitude among the first n, the oldest on ties."""
     low = keys[row, 0]
@@ -23,7 +23,7 @@ def weakest(keys, row, born, n):
     return oldest_of(keys, row, low, born, n)
 
 
-@inner(inlined=True)
+@inner(inlined=True, alone=True)
 def strongest(keys, row, born, n):
     """The slot of largest merit among the first n, the oldest on ties; a negative merit never wins over another."""
     high = keys[row, 0]
@@ -32,7 +32,7 @@ def strongest(keys, row, born, n):
     return oldest_of(keys, row, high, born, n)
 
 
-@inner(inlined=True)
+@inner(inlined=True, alone=True)
 def oldest_of(keys, row, key, born, n):
     """Of the slots with that key the oldest: one pass that vectorises, and a slow one only where there are ties."""
     many, best = np.int32(0), np.int32(0)
@@ -54,7 +54,7 @@ def magnitude(slots, m, i):
     return top
 
 
-@inner
+@inner(borrow=True)
 def evaluate(kappa, i, K, r, kxx, num, slots, gram, m, f, v):
     """f and v at stored point i (-1: the new point), the new term included, from kernel values that are at hand."""
     n = padded(whole(num[at.USED]), slots)
@@ -72,7 +72,7 @@ def evaluate(kappa, i, K, r, kxx, num, slots, gram, m, f, v):
         num[f + z] *= num[at.SCALE]
 
 
-@inner
+@inner(borrow=True)
 def coefficients(i, num, slots, m, alpha, beta):
     """Coefficients of stored point i (-1: the new point) in f and in v, with all decay."""
     for z in range(m):
@@ -107,7 +107,7 @@ def repair(kappa, j, n, c, residual, K, r, kxx, num, slots, gram, m):
     return j
 
 
-@inner
+@inner(borrow=True)
 def add_term(i, j, c, num, slots, m, base):
     """Point i takes c times the coefficients of point j; -1 is the new point, whose coefficients wait in num."""
     new = place(at.A, m)  # DA follows, as the trace's rows follow those of f
@@ -121,7 +121,7 @@ def add_term(i, j, c, num, slots, m, base):
         slots[base + at.MAG, i] = magnitude(slots, m, i)
 
 
-@inner
+@inner(borrow=True)
 def merge(kappa, traced, j, K, r, kxx, rule, num, slots, keys, born, gram, m, base):
     """Project term j (-1: the new one) on the one remaining point that leaves the least behind: largest k_nj^2 / k_nn."""
     n = whole(num[at.N])
@@ -258,7 +258,7 @@ def project(kappa, j, row, r, kxx, rule, num, slots, gram, m, base):
     return j
 
 
-@inner
+@inner(borrow=True)
 def drop_oldest(kappa, traced, K, r, kxx, rule, num, slots, born, gram, m, base):
     head = whole(num[at.HEAD])
     if traced is not None:
@@ -330,7 +330,7 @@ def insert(kappa, traced, K, r, kxx, rule, num, slots, keys, born, gram, m, base
     return slot
 
 
-@inner
+@inner(borrow=True)
 def fold(num, slots, m, base, traced):
     """Write the lazy decay into the coefficients.  What falls below the smallest normal number is nothing."""
     tiny = tiny_of(slots)

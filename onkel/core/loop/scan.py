@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from onkel.core.loop import layout as at
+from onkel.core.loop.dispatch import coefficient_rows, outputs
 from onkel.core.loop.rows import fill, self_value
 from onkel.core.loop.step import step
 from onkel.core.loop.vectors import mix, padded, place, sums
@@ -80,9 +81,10 @@ def scan(fixed):
     A single example comes in as a block of one (one_row.py): there is one loop, and one piece of machine code for it.
     """
     (
-        loss, kappa, kernel, traced, base, X, inner, own, y, pace, rule, num, slots, born, gram, answers, traces, begin, source,
+        loss, kappa, kernel, traced, X, inner, own, y, pace, rule, num, slots, born, gram, answers, traces, begin, source,
     ) = unpacked(fixed)  # fmt: skip
-    m = answers.shape[1]
+    m = outputs(loss, answers)
+    base = coefficient_rows(traced, m)
     keys, K = keys_of(slots), rows_of(kernel, X, slots)
     for t in range(len(X)):
         kxx = row_of(kernel, X, t, own, slots, base, padded(whole(num[at.USED]), slots))

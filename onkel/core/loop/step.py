@@ -175,7 +175,7 @@ def move_trace(kappa, kxx, eta, shrink, turn, decay, num, m):
     num[at.TRACE_SCALE] *= shrink * decay
 
 
-@inner
+@inner(inlined=True)
 def step(
     loss, kappa, traced, K, r, kxx, y, eta, weight, reach, rule, num, slots, keys, born, gram, answers, t, traces, column, m, base
 ):  # fmt: skip

@@ -70,16 +70,24 @@ def compiled(
 
 
 def inner(
-    function: Callable[..., Any] | None = None, *, fastmath: set[str] | bool = False, inlined: bool = False, cache: bool = True
+    function: Callable[..., Any] | None = None,
+    *,
+    fastmath: set[str] | bool = False,
+    inlined: bool = False,
+    borrow: bool = False,
+    alone: bool = False,
+    cache: bool = True,
 ) -> Any:
     """What compiled code calls (inner.py); Python may call it too, and then gets a copy that is compiled for it.
 
     ``inlined`` is for functions of the innermost loop: their machine code becomes part of the caller's, since handing over arrays
-    takes as long as their work does.
+    takes as long as their work does.  They allocate nothing, as those with ``borrow`` don't: nobody counts references in there.
+    ``alone`` is for short loops that are hot: optimised by themselves, then once more in the caller, what is left over of a loop
+    in vectors becomes vectors, too, which makes a fifth of the whole for a budget of a hundred.
     """
     if function is None:
-        return lambda f: inner(f, fastmath=fastmath, inlined=inlined, cache=cache)
-    options = {**_inner_options(fastmath, inlined), "no_cpython_wrapper": True}
+        return lambda f: inner(f, fastmath=fastmath, inlined=inlined, borrow=borrow, alone=alone, cache=cache)
+    options = {**_inner_options(fastmath, inlined, borrow, alone), "no_cpython_wrapper": True}
     dispatcher: Any = numba.njit(**options)(function)
     dispatcher.__class__ = _Inner
     dispatcher.copy_for_python = partial(compiled, function, fastmath=fastmath, cache=cache)
@@ -99,14 +107,15 @@ class _Inner(CPUDispatcher):  # type: ignore[misc]
 
 def overload(function: Callable[..., Any], *, fastmath: set[str] | bool = False, inlined: bool = True) -> Any:
     """``inner`` for what is chosen by the types of the arguments, as numba.extending.overload has it."""
-    return extending.overload(function, jit_options=_inner_options(fastmath, inlined))
+    return extending.overload(function, jit_options=_inner_options(fastmath, inlined, inlined, False))
 
 
-def _inner_options(fastmath: set[str] | bool, inlined: bool) -> Any:
-    options: dict[str, Any] = {"error_model": "numpy", "fastmath": fastmath, "forceinline": inlined, "_nrt": not inlined}
+def _inner_options(fastmath: set[str] | bool, inlined: bool, borrow: bool, alone: bool) -> Any:
+    options: dict[str, Any] = {"error_model": "numpy", "fastmath": fastmath, "forceinline": inlined}
     options["no_cfunc_wrapper"] = True
+    options["_nrt"] = not (inlined or borrow)
     # The order of sums that may be re-ordered depends on how often they are optimised: those functions go Numba's way.
-    if PIPELINE is not None and fastmath != VECTOR:
+    if PIPELINE is not None and fastmath != VECTOR and not alone:
         options["pipeline_class"] = PIPELINE
     return options
 
