@@ -36,7 +36,7 @@ class _RiverModel(base.Estimator):
     @property
     def _estimator(self) -> Any:
         if self._made is None:
-            self._made = self._inside(**self._get_params())
+            self._made = self._inside(**vars(self.parameters()))  # type: ignore[attr-defined]
             self._names = {}
         return self._made
 
@@ -56,8 +56,7 @@ class _RiverModel(base.Estimator):
             if names and list(x) == list(names):  # the usual case: the features of before, in their order
                 return np.fromiter(x.values(), np.float64, len(x))
         except (TypeError, ValueError):
-            self._complain(x)
-            raise
+            self._complain(x)  # None, which may pass where values may be missing, takes the way below
         if learning and not names.keys() >= x.keys():
             self._complain(x)
             self._widen(x)
@@ -92,6 +91,8 @@ class _RiverModel(base.Estimator):
         """Raise an error with the name of the first feature that is no finite number, if there is one."""
         gaps = self._estimator.missing == "ignore"
         for name, value in x.items():
+            if value is None and gaps:
+                continue
             number = isinstance(value, int | float | np.number | np.bool_)
             if not number or not (np.isfinite(value) or (gaps and np.isnan(value))):
                 raise ValueError(
@@ -102,10 +103,7 @@ class _RiverModel(base.Estimator):
     def _widen(self, features: Any) -> None:
         for name in features:
             self._names.setdefault(name, len(self._names))
-        model = self._estimator.model_
-        if model is not None and model.width and len(self._names) > model.width:
-            model.grow(len(self._names))
-            self._estimator.n_features_in_ = len(self._names)
+        self._estimator.widen(len(self._names))
 
     def _rows(self, X: Any, learning: bool) -> NDArray[np.float64]:
         """A frame as rows; columns are found by name."""
@@ -124,13 +122,11 @@ class _RiverModel(base.Estimator):
 
     def _learn_rows(self, X: Any, y: Any) -> None:
         rows = self._rows(X, learning=True)
-        estimator = self._estimator
         if len(rows):
-            with estimator.all_or_nothing():
-                estimator.learn_block(rows, y, None, estimator.model_ is None, estimator.hierarchy()[1])
+            self._estimator.learn_rows(rows, y, self._estimator.hierarchy()[1])
 
     def _to_file(self) -> dict[str, Any]:
-        if self._get_params()["drift"] is not None:
+        if self.drift is not None:
             raise TypeError("a drift detector is an object of another library and cannot be saved; pickle keeps both")
         return {**self._estimator._to_file(), "names": list(self._names)}
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
@@ -16,15 +16,15 @@ from onkel.core.maths.kernels import as_kernel
 from onkel.core.maths.labels import Labels
 from onkel.core.maths.user_kernel import Matrix
 from onkel.core.points.objects import Objects
-from onkel.core.points.read import read
-from onkel.estimators.examples import Encoded, part, rows
+from onkel.core.points.read import is_sparse, read
+from onkel.estimators.attempt import Attempt
+from onkel.estimators.examples import part, rows
 from onkel.estimators.model import Model
 from onkel.estimators.parameters import Parameters
 from onkel.estimators.plan import Plan
 from onkel.estimators.restore import restored
 
 SEEN = ("n_features_in_", "feature_names_in_")
-BLOCK = 8192  # rows between two moments at which Ctrl-C finds a whole model
 
 
 class Stream(BaseEstimator, Parameters):
@@ -43,18 +43,20 @@ class Stream(BaseEstimator, Parameters):
         """The related labels, if classes are, and the names of the classes."""
         return None, []
 
-    @contextmanager
-    def all_or_nothing(self) -> Iterator[None]:
-        """An error inside leaves what the estimator knows about features and model as it was."""
-        names = ("n_features_in_", "feature_names_in_", "model_", "trace_")
-        before = {name: self.__dict__[name] for name in names if name in self.__dict__}
-        try:
-            yield
-        except Exception:
-            for name in names:
-                self.__dict__.pop(name, None)
-            self.__dict__.update(before)
-            raise
+    def _anew(self, learn: Callable[[], Self]) -> Self:
+        """Learn from nothing; if that fails, the model is the one from before."""
+        with Attempt(self):
+            self.model_ = None
+            learn()
+            if self.model_ is None:
+                raise ValueError("sample_weight is zero for every example: there is nothing to learn")
+        return self
+
+    @staticmethod
+    def _present(y: Any) -> Any:
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        return y
 
     def _read(self, X: Any, y: Any = None, reset: bool = False) -> tuple[Any, Any]:
         """X (and y) checked by scikit-learn; objects are left to the user's own kernel."""
@@ -79,33 +81,37 @@ class Stream(BaseEstimator, Parameters):
         block = read(X, as_kernel(self.kernel))
         return block.items if isinstance(block, Objects) else None
 
-    def learn_block(self, X: Any, y: Any, weight: Any, reset: bool, classes: list[Any] | None = None) -> Self:
-        """Learn checked examples block by block, so that Ctrl-C leaves the last whole one."""
-        n = rows(X)
-        if weight is not None:
-            weight = _check_sample_weight(weight, X if hasattr(X, "shape") else np.empty((n, 1)), dtype=np.float64)
-            if (weight < 0).any():
-                raise ValueError(f"sample_weight must not be negative; got {weight.min():g}")
-            if not weight.any() and reset:
-                raise ValueError("sample_weight is zero for every example: there is nothing to learn")
-            if not weight.all():  # an example of weight 0 is an example that was not there
-                there = np.flatnonzero(weight)
-                X = [X[i] for i in there] if isinstance(X, list) else X[there]
-                y = Encoded(y.names, y.index[there]) if isinstance(y, Encoded) else None if y is None else y[there]
-                weight, n = weight[there], len(there)
-        before = self.model_
-        work = Model(self.plan(), classes) if reset or before is None else before
-        traces = []
-        for start in range(0, n, BLOCK):
-            piece = slice(start, min(n, start + BLOCK))
-            work = work if n == 1 and before is not None and not reset and before.refuses_whole(y) else work.copy()
-            traces.append((work.learn(X[piece], part(y, piece), None if weight is None else weight[piece]), work.classes))
-            self.model_ = work
-        self.trace_ = work.join(traces) if traces else None
-        return self
+    def _weighted(self, X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
+        """The examples that count: one of weight 0 is one that was not there."""
+        if weight is None:
+            return X, y, None
+        weight = _check_sample_weight(
+            weight, X if hasattr(X, "shape") else np.empty((len(X), 1)), dtype=np.float64, allow_all_zero_weights=True
+        )
+        if (weight < 0).any():
+            raise ValueError(f"sample_weight must not be negative; got {weight.min():g}")
+        if weight.all():
+            return X, y, weight
+        there = np.flatnonzero(weight)
+        return [X[i] for i in there] if isinstance(X, list) else X[there], part(y, there), weight[there]
+
+    def learn_rows(self, X: Any, y: Any, classes: list[Any] | None = None) -> None:
+        """Learn checked examples: y is Encoded labels, an array of reals, or None for novelty."""
+        with Attempt(self) as attempt:
+            for work, piece in attempt.steps(rows(X), classes):
+                attempt.told(work, work.learn(X[piece], part(y, piece)))
+            attempt.done()
+
+    def widen(self, width: int) -> None:
+        """Room for more features, in which the points so far have nothing."""
+        if self.model_ is not None and 0 < self.model_.width < width:
+            self.model_.grow(width)
+            self.n_features_in_ = width
 
     def _alone(self, x: Any) -> Any:
         """One example as a block of one, checked."""
+        if is_sparse(x):
+            return self._read(csr_matrix(x.reshape(1, -1)), reset=self.model_ is None)[0]
         objects = self._objects([x])
         if objects is not None:
             return objects
@@ -122,14 +128,14 @@ class Stream(BaseEstimator, Parameters):
 
     def _row(self, x: Any) -> Any:
         """x as the loop wants it, checked, where the model takes single rows; else as it is."""
-        if self.model_ is None or (self.model_.take is None and not self.model_.bind()):
+        if self.model_ is None or is_sparse(x) or (self.model_.take is None and not self.model_.bind()):
             return x
         return np.ascontiguousarray(self._alone(x)[0], self.model_.state.slots.dtype)
 
     def _learn_number(self, x: Any, y: float) -> None:
         """Learn one example whose target is a number, or for novelty anything."""
         try:
-            if self.model_.take(x, y) >= 0:  # type: ignore[union-attr]
+            if self.model_.take(x, y / self.model_.unit) >= 0:  # type: ignore[union-attr]
                 return
         except (AttributeError, TypeError):  # no model yet, or the short way is closed
             pass
@@ -141,18 +147,17 @@ class Stream(BaseEstimator, Parameters):
         """f(x) of one example."""
         try:
             if (f := self.model_.look(x)) == f:  # type: ignore[union-attr]
-                return f  # type: ignore[no-any-return]
+                return f * self.model_.unit  # type: ignore[no-any-return, union-attr]
         except (AttributeError, TypeError):
             pass
         row, model = self._row(x), self._fitted()
         if model.look is not None and (f := model.look(row)) == f:
-            return f  # type: ignore[no-any-return]
+            return f * model.unit  # type: ignore[no-any-return]
         return float(model.score(self._alone(x))[0])
 
     def _learn_alone(self, x: Any, y: Any, classes: list[Any] | None = None) -> None:
         X = self._alone(x)
-        with self.all_or_nothing():
-            self.learn_block(X, y, None, self.model_ is None, classes)
+        self.learn_rows(X, y, classes)
         if hasattr(X, "shape"):
             self.n_features_in_ = X.shape[1]
 
@@ -196,6 +201,15 @@ class Stream(BaseEstimator, Parameters):
         from onkel.reasons.models import explain_model
 
         return explain_model(self, x, label, background)
+
+    @property
+    def gamma_(self) -> float:
+        """The kernel's gamma, which gamma="scale" settles on the first 100 examples."""
+        model = self._fitted()
+        gamma = model.plan.gamma(model.gamma, model.width)
+        if gamma is None:
+            raise AttributeError("the kernel of this model was given as it is; gamma_ goes with kernels given by name")
+        return gamma
 
     @property
     def nbytes(self) -> int:

@@ -18,9 +18,12 @@ from onkel.core.machine.numbers import larger, smaller
 from onkel.core.maths.prox import clip
 
 SHARPNESS, INFORMATION, REACH, SPREAD, CENTER, COUNT, CELLS = range(7)
+LEAST = CENTER  # of a classifier: the least probability with which a class belongs to a set
 SHARPEST = 12.0  # |log a| at most
+PACE = 0.02  # by how much probability a miss lowers what it takes to belong to a set
 MEMORY = 0.999  # the temperature forgets over about 1000 examples
 RATE = 0.1  # by how many typical errors a miss widens the interval
+FLOOR = 0.1  # of the typical error everywhere: no place is surer than that
 WINDOW = 100.0  # examples over which running means look back
 
 
@@ -39,11 +42,15 @@ def check(cells: Any) -> None:
 
 
 @compiled(borrow=True)
-def sharpen(cells, scores, codes, weight, share):
+def sharpen(cells, scores, codes, weight, alpha):
     """Temperature scaling p = softmax(a f), one Gauss-Newton step in log a per example on its log loss.
 
     With p's mean and variance of the scores, the slope in log a is a (mean f - f_y) and the curvature a^2 var f; curvatures add
     up and fade by MEMORY, so the step shrinks to about 1/1000 of the information in one example.  a > 0: p ranks as f does.
+
+    Beside it a threshold q, for the sets of all classes with p >= q: it moves by PACE (alpha - missed), so that the share of
+    misses among T examples is alpha - (q_T - q_0) / (PACE T), to the digit.  q > 1 always misses and q <= 0 never does, so q stays
+    between -PACE and 1 + PACE, and the share is alpha up to 1 / (PACE T) whatever the stream does.
     """
     m = scores.shape[1]
     for t in range(len(codes)):
@@ -59,6 +66,8 @@ def sharpen(cells, scores, codes, weight, share):
             total += p
             mean += p * s
             square += p * s * s
+        own = math.exp(a * (scores[t, int(codes[t])] - top)) / total
+        cells[LEAST] += PACE * (alpha - (1.0 if own < cells[LEAST] else 0.0))
         mean /= total
         spread = larger(square / total - mean * mean, 0.0)
         cells[INFORMATION] = MEMORY * cells[INFORMATION] + w * a * a * spread
@@ -75,7 +84,12 @@ def probabilities(cells: NDArray[np.float64], scores: NDArray[Any]) -> NDArray[n
     rows, best = np.arange(len(p)), scores.argmax(axis=1)
     tied = p.argmax(axis=1) != best
     p[rows[tied], best[tied]] = np.nextafter(p[tied].max(axis=1), 2.0)
-    return p
+    return np.asarray(p)
+
+
+def members(cells: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which classes belong to the set of each row, given their probabilities."""
+    return np.asarray(p >= cells[LEAST])
 
 
 # Intervals and alerts.  c is moved by RATE (miss - alpha) after every example, so that the share of misses among T examples is
@@ -95,6 +109,17 @@ def widen(cells, scores, y, weight, alpha):
     return len(y)
 
 
+@compiled
+def widen_locally(cells, scores, y, alpha, typical):
+    """Intervals f -+ c s(x): the same with a typical error s of its own for each point."""
+    for t in range(len(y)):
+        residual = abs(y[t] - scores[t])
+        missed = residual > cells[REACH] * larger(typical[t], FLOOR * cells[SPREAD])
+        cells[REACH] = larger(0.0, cells[REACH] + RATE * ((1.0 if missed else 0.0) - alpha))
+        cells[COUNT] += 1.0
+        cells[SPREAD] += (residual - cells[SPREAD]) / smaller(cells[COUNT], WINDOW)
+
+
 @compiled(borrow=True)
 def lower(cells, scores, y, weight, nu):
     """A threshold center - c spread with a share nu of the scores below; center and spread are running means."""
@@ -108,20 +133,37 @@ def lower(cells, scores, y, weight, nu):
     return len(y)
 
 
+@compiled
+def lower_rows(cells, scores, y, weight, nu):
+    """The same, and which scores were below."""
+    alerts = np.zeros(len(y), np.bool_)
+    for t in range(len(y)):
+        alerts[t] = scores[t, 0] - cells[CENTER] < -cells[REACH] * cells[SPREAD]
+        lower(cells, scores[t : t + 1], y[t : t + 1], weight[t : t + 1], nu)
+    return alerts
+
+
 class Calibration(NamedTuple):
     """Compiled code that hears the scores that examples had before they were learned, and the share that it shall keep."""
 
     follow: Any
     share: float = 0.0
 
-    def follow_block(self, cells: Any, scores: Any, y: Any, weight: Any) -> None:
-        """Hear of a block, each example by the scores that it had before."""
-        self.follow(cells, scores.reshape(len(y), -1), y, np.ones(len(y)) if weight is None else weight, self.share)
+    def follow_block(self, cells: Any, scores: Any, y: Any, weight: Any, typical: Any = None) -> Any:
+        """Hear of a block, each example by the scores that it had before; returns the alerts, where there are such.
+
+        ``typical`` is how large errors at each of the points typically are, where they differ.
+        """
+        if typical is not None:
+            return widen_locally(cells, scores, y, self.share, typical)
+        follow = lower_rows if self.follow is lower else self.follow
+        told = follow(cells, scores.reshape(len(y), -1), y, np.ones(len(y)) if weight is None else weight, self.share)
+        return told if self.follow is lower else None
 
 
-def half_width(cells: NDArray[np.float64]) -> float:
-    """Half the width of the interval around the next prediction."""
-    return float(cells[REACH] * cells[SPREAD])
+def half_width(cells: NDArray[np.float64], typical: Any = None) -> Any:
+    """Half the width of the interval around the next prediction, or around predictions with these typical errors."""
+    return cells[REACH] * (cells[SPREAD] if typical is None else np.maximum(typical, FLOOR * cells[SPREAD]))
 
 
 def threshold(cells: NDArray[np.float64]) -> float:

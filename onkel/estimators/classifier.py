@@ -14,9 +14,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from onkel.core.maths.labels import Labels
+from onkel.estimators.attempt import Attempt
 from onkel.estimators.base import Stream
-from onkel.estimators.calibration import probabilities
-from onkel.estimators.examples import Encoded
+from onkel.estimators.calibration import members, probabilities
+from onkel.estimators.examples import Encoded, part, rows
 from onkel.estimators.parameters import SHARED, ClassifierParameters
 from onkel.estimators.plan import hierarchy
 
@@ -35,6 +36,7 @@ class KernelClassifier(ClassifierMixin, ClassifierParameters, Stream):
     array(['different', 'far away', 'same'], dtype='<U9')
 
     loss        "hinge", "logistic", or onkel.Hinge(rho), onkel.Logistic()
+    coverage    how often ``predict_set`` shall hold the class
     labels      a hierarchy of classes: a dict from each node to its parent, a list of parents, or onkel.Labels
     """
 
@@ -46,28 +48,33 @@ class KernelClassifier(ClassifierMixin, ClassifierParameters, Stream):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Start anew and learn the rows in their order."""
-        with self.all_or_nothing():
-            return self._take(X, y, None, sample_weight, reset=True)
+        return self._anew(lambda: self.partial_fit(X, y, sample_weight=sample_weight))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning.  ``classes`` may announce classes in the first call; they need not be."""
-        with self.all_or_nothing():
-            return self._take(X, y, classes, sample_weight, reset=self.model_ is None)
+        with Attempt(self) as attempt:
+            X, y = self._read(X, self._present(y), self.model_ is None)
+            check_classification_targets(y)
+            names, index = np.unique(y, return_inverse=True)
+            declared = self._declared(names.tolist(), classes)
+            X, y, weight = self._weighted(X, Encoded(names.tolist(), index), sample_weight)
+            for work, piece in attempt.steps(rows(X), declared):
+                attempt.told(work, work.learn(X[piece], part(y, piece), part(weight, piece)))
+            attempt.done()
+        return self
 
-    def _take(self, X: Any, y: Any, classes: Any, weight: Any, reset: bool) -> Self:
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
-        X, y = self._read(X, y, reset)
-        check_classification_targets(y)
-        names, index = np.unique(y, return_inverse=True)
-        declared = self.hierarchy()[1] or ([] if classes is None else np.unique(classes).tolist())
-        if classes is not None and not reset:
-            unknown = [label for label in np.unique(classes).tolist() if label not in self._fitted().code]
+    def _declared(self, names: list[Any], classes: Any) -> list[Any]:
+        """The classes that a new model knows from the start."""
+        if classes is None:
+            return self.hierarchy()[1]
+        announced = np.unique(classes).tolist()
+        if self.model_ is not None:
+            unknown = [label for label in announced if label not in self.model_.code]
             if unknown:
                 raise ValueError(f"classes={unknown!r} were not announced in the first call of partial_fit; leave classes out now")
-        if classes is not None and (strange := set(names.tolist()) - set(np.unique(classes).tolist())):
-            raise ValueError(f"y holds {sorted(strange)!r}, which classes={np.unique(classes).tolist()!r} does not announce")
-        return self.learn_block(X, Encoded(names.tolist(), index), weight, reset, declared)
+        if strange := set(names) - set(announced):
+            raise ValueError(f"y holds {sorted(strange)!r}, which classes={announced!r} does not announce")
+        return self.hierarchy()[1] or announced
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -104,6 +111,25 @@ class KernelClassifier(ClassifierMixin, ClassifierParameters, Stream):
         """log of predict_proba."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
+
+    def predict_set(self, X: Any) -> list[set[Any]]:
+        """For each row the set of classes that may be the right one: it holds it in a share ``coverage`` of the stream.
+
+        A class belongs to it from a probability on that follows the stream, see :func:`onkel.estimators.calibration.sharpen`.  More
+        than one class, or none: the honest "I do not know".
+        """
+        X = self._scored(X)
+        model = self._fitted()
+        return [
+            {name for name, inside in zip(model.classes, row) if inside}
+            for row in members(model.cells, probabilities(model.cells, model.score(X)))
+        ]
+
+    def predict_set_one(self, x: Any) -> set[Any]:
+        """The set of classes that may be the right one, for one example."""
+        X, model = self._alone(x), self._fitted()
+        inside = members(model.cells, probabilities(model.cells, model.score(X)))[0]
+        return {name for name, held in zip(model.classes, inside) if held}
 
     def hierarchical_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Hierarchical F1: 2 sum kappa(y, z) / sum (kappa(y, y) + kappa(z, z)) over true y and predicted z.

@@ -13,26 +13,38 @@ from onkel.core.state import State
 from onkel.estimators.reshape import keep_newest
 
 AHEAD = 256  # examples learned ahead of the detector, then taken back as far as need be
+RECENT, LONG = 30, 500  # values over which running means look back
 RECOVERY, SHRINK = 100, 0.03  # after a drift with action "forget": so many steps, in each of which f loses this share
 
 
 class Watch:
-    """A detector, and for how many more examples f forgets faster."""
+    """A detector, which is told one number of each example and obeyed where it speaks of a rise.
 
-    def __init__(self, detector: Any, left: int = 0):
-        self.detector, self.left = copy.deepcopy(detector), left
+    Most detectors speak of any change, and errors fall whenever a model learns.  So two running means of what the detector hears
+    are kept, over RECENT and over LONG values: a change counts as a rise where the recent one is above the other.
+    """
+
+    def __init__(self, detector: Any):
+        self.detector = copy.deepcopy(detector)
+        self.left = 0  # examples in which f still forgets faster
+        self.heard, self.recent, self.long = 0, 0.0, 0.0
 
     def copy(self) -> Watch:
         """One that hears on its own."""
-        return Watch(self.detector, self.left)
+        twin = copy.copy(self)
+        twin.detector = copy.deepcopy(self.detector)
+        return twin
 
     def hear(self, values: list[Any]) -> int:
-        """Tell the detector; the number of the value at which it speaks, -1 if it does not."""
-        if self.detector is None:  # it was not saved with the model, which goes on forgetting
+        """Tell the detector; the number of the value at which it speaks of a rise, -1 if it does not."""
+        if self.detector is None:
             return -1
         for i, value in enumerate(values):
             self.detector.update(value)
-            if self.detector.drift_detected:
+            self.heard += 1
+            self.recent += (value - self.recent) / min(self.heard, RECENT)
+            self.long += (value - self.long) / min(self.heard, LONG)
+            if self.detector.drift_detected and self.recent > self.long:
                 return i
         return -1
 

@@ -48,9 +48,8 @@ def part(y: Any, piece: Any) -> Any:
 
 def stacked(traces: list[StreamTrace]) -> StreamTrace:
     """One behind the other."""
+    if not traces:
+        kinds = (float, float, bool, float, float, np.int64, bool)
+        return StreamTrace(*(np.zeros(0, kind) for kind in kinds))
     return traces[0] if len(traces) == 1 else StreamTrace(*(np.concatenate(column) for column in zip(*traces)))
 
-
-def last(trace: StreamTrace, n: int) -> StreamTrace:
-    """The end of a trace."""
-    return StreamTrace(*(column[len(column) - n :] for column in trace))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core import single
+from onkel.core.checks import block_of
 from onkel.core.drive import Trace, advance, score_block
 from onkel.core.learner import Learner
 from onkel.core.points.dense import Array
@@ -22,14 +23,14 @@ from onkel.core.points.missing import with_mask
 from onkel.core.state import State
 from onkel.estimators import calibration
 from onkel.estimators.drift import AHEAD, Watch, acted, forgetful
-from onkel.estimators.examples import Encoded, StreamTrace, last, part, rows, stacked
-from onkel.estimators.plan import Plan, spread_gamma
+from onkel.estimators.examples import Encoded, StreamTrace, part, rows, stacked
+from onkel.estimators.plan import Plan, spread_gamma, spread_of
 from onkel.estimators.reshape import grow_features, grow_labels
-from onkel.estimators.warmup import SETTLE, WarmUp
+from onkel.estimators.warmup import MARKS, SETTLE, WarmUp
 from onkel.saved.states import check
 
 BOUND = ("take", "look")  # entry points that belong to this process
-KEPT = ("classes", "gamma", "width", "hurry", "cells", "state")  # what a file holds of a model, beside its first examples
+KEPT = ("classes", "gamma", "unit", "width", "hurry", "cells", "state")  # what a file holds of a model, beside its first examples
 
 
 class Member(NamedTuple):
@@ -50,6 +51,7 @@ class Model:
         self.declared = list(classes or [])
         self.first: WarmUp | None = WarmUp() if plan.waits else None
         self.gamma: float | None = None
+        self.unit = 1.0  # targets are learned divided by it
         self.width = 0
         self._start()
 
@@ -57,10 +59,10 @@ class Model:
         """f = 0, nothing calibrated, the classes that were declared."""
         self.classes = list(self.declared)
         self.code = {label: float(i) for i, label in enumerate(self.classes)}
-        self.cells = calibration.fresh()
+        self.calibration, self.cells = self.plan.calibration, calibration.fresh()
         self.watch = None if self.plan.given.drift is None else Watch(self.plan.given.drift)
-        learner = self.plan.learner(self.gamma, self.width, len(self.classes))
-        self.members = (Member(learner, learner.init()),)
+        learners = self.plan.learners(self.gamma, self.width, len(self.classes))
+        self.members = tuple(Member(learner, learner.init()) for learner in learners)
         self.unbind()
 
     @property
@@ -100,57 +102,80 @@ class Model:
 
     # --- learning -------------------------------------------------------------------------------------------------------------
 
-    def learn(self, X: Any, y: Any = None, weight: Any = None) -> StreamTrace:
-        """Learn checked examples in place: y is Encoded labels, an array of reals, or None for novelty."""
-        n = rows(X)
-        if hasattr(X, "shape"):
-            if not self.width:
-                self.width = X.shape[1]
-                if not self.plan.waits:
-                    self._start()  # gamma="auto" asks for the number of features
-            elif X.shape[1] != self.width:
-                raise ValueError(f"X has {X.shape[1]} features, but this model was trained with {self.width}")
-        if self.first is None:
-            return self._advance(X, y, weight)
-        front = slice(0, min(n, SETTLE - self.first.n))
-        back = slice(front.stop, n)
-        labels = [y.names[i] for i in y.index[front]] if isinstance(y, Encoded) else [] if y is None else list(y[front])
-        self.first = self.first.joined(X[front], labels, None if weight is None else weight[front])
-        trace, known = last(self._begin_again(), front.stop), list(self.classes)
-        if self.first.n >= SETTLE:
-            self.first = None
-            if front.stop < n:
-                rest = self._advance(X[back], part(y, back), None if weight is None else weight[back])
-                trace = self.join([(trace, known), (rest, self.classes)])
-        return trace
+    def learn(self, X: Any, y: Any = None, weight: Any = None, settled: bool = False) -> StreamTrace:
+        """Learn checked examples in place: y is Encoded labels, an array of reals, or None for novelty.
 
-    def _begin_again(self) -> StreamTrace:
-        """Relearn the first examples with the gamma that they ask for."""
-        first = self.first
-        assert first is not None
-        self.gamma = spread_gamma(first.X)
+        ``settled``: an example that is still to be measured is learned here, too.
+        """
+        if hasattr(X, "shape") and X.shape[1] != self.width:
+            self._meet(X.shape[1])
+        if self.first is not None and not settled:
+            return self._warm_up(X, y, weight)
+        if isinstance(y, Encoded):
+            if not all(name in self.code for name in y.names) and (starts := self._first_seen(y)):
+                return self._extended(X, y, weight, starts)
+            y = self.codes(y)
+        if self.watch is not None:
+            return self._watched(X, y, weight)
+        block = block_of(with_mask(X) if self.plan.masks else X, self.learner.kernel, self.state)
+        targets = self.learner.targets(y if self.unit == 1.0 else y / self.unit, len(block))
+        trace = advance(self.learner, self.state, block, targets, weight)
+        self.unbind()
+        return self._told(trace, block, targets, weight)
+
+    def _meet(self, width: int) -> None:
+        """Rows of so many features."""
+        if self.width:
+            raise ValueError(f"X has {width} features, but this model was trained with {self.width}")
+        self.width = width
+        if not self.plan.measures_gamma:
+            self._start()  # gamma="auto" asks for the number of features
+
+    def _warm_up(self, X: Any, y: Any, weight: Any) -> StreamTrace:
+        """Learn while something is to be settled on the first examples."""
+        parts, done, n = [], 0, rows(X)
+        while done < n:
+            piece = slice(done, n if self.first is None else min(n, done + self.first.wanted))
+            some, w = part(y, piece), part(weight, piece)
+            parts.append((self.learn(X[piece], some, w, settled=True), self.classes))
+            if self.first is not None:
+                labels = [some.names[i] for i in some.index] if isinstance(y, Encoded) else [] if y is None else list(some)
+                self.first = self.first.joined(X[piece], labels, w)
+                if self.first.n in MARKS:
+                    self._measure(self.first)
+                if self.first.n >= SETTLE:
+                    self.first = None
+            done = piece.stop
+        return self.join(parts)
+
+    def _measure(self, first: WarmUp) -> None:
+        """Settle what can be, and learn the examples so far anew; a detector has heard of them already."""
+        if self.plan.measures_gamma:
+            self.gamma = spread_gamma(first.X)
+        if self.plan.measures_targets:
+            self.unit = spread_of(first.y)
+        watch = self.watch
         self._start()
+        self.watch = None
         y = Encoded.of(first.y) if self.plan.task == "classes" else np.array(first.y, np.float64) if first.y else None
-        return self._advance(first.X, y, first.weight)
+        self.learn(first.X, y, first.weight, settled=True)
+        self.watch = watch
 
-    def _advance(self, X: Any, y: Any, weight: Any) -> StreamTrace:
-        """Learn, cutting the block where a class is seen for the first time."""
-        if not isinstance(y, Encoded):
-            return self._run(X, y, weight)
-        n = len(y.index)
+    def _first_seen(self, y: Encoded) -> list[tuple[int, int]]:
+        """Where classes come for the first time, and which of the block's names they are."""
         new = [i for i, name in enumerate(y.names) if name not in self.code]
-        starts = sorted((int(np.argmax(found)), i) for i in new if (found := y.index == i).any())
-        if not starts:
-            return self._run(X, self.codes(y), weight)
+        return sorted((int(np.argmax(found)), i) for i in new if (found := y.index == i).any())
+
+    def _extended(self, X: Any, y: Encoded, weight: Any, starts: list[tuple[int, int]]) -> StreamTrace:
+        """Learn a block in which classes are new, cut where they first come."""
         parts = []
         if starts[0][0] > 0:
-            starts.insert(0, (0, -1))
-        for (start, i), (stop, _) in zip(starts, [*starts[1:], (n, -1)]):
+            starts = [(0, -1), *starts]
+        for (start, i), (stop, _) in zip(starts, [*starts[1:], (len(y.index), -1)]):
             if i >= 0:
                 self.add_class(y.names[i])
             piece = slice(start, stop)
-            trace = self._run(X[piece], self.codes(part(y, piece)), None if weight is None else weight[piece])
-            parts.append((trace, list(self.classes)))
+            parts.append((self.learn(X[piece], part(y, piece), part(weight, piece), settled=True), self.classes))
         return self.join(parts)
 
     def codes(self, y: Encoded) -> NDArray[np.float64]:
@@ -165,7 +190,7 @@ class Model:
             position = bisect_left(self.classes, label)
         except TypeError:
             position = len(self.classes)
-        self.classes.insert(position, label)
+        self.classes = [*self.classes[:position], label, *self.classes[position:]]
         self.code = {name: float(i) for i, name in enumerate(self.classes)}
         if len(self.classes) > 1:
             learner = replace(self.learner, loss=self.plan.loss_over(len(self.classes)))
@@ -175,57 +200,60 @@ class Model:
         """More features: the points so far have 0 there, or nothing where missing values are left out."""
         if self.first is not None:
             self.first = self.first.widened(width, np.nan if self.plan.masks else 0.0)
-        if self.state.width:
-            self._put(self.learner, grow_features(self.state, 2 * width if self.plan.masks else width))
+        wide = 2 * width if self.plan.masks else width
+        self.members = tuple(Member(f, grow_features(state, wide) if state.width else state) for f, state in self.members)
         self.width = width
-
-    def read(self, X: Any) -> Any:
-        """Checked examples as a block for the learner."""
-        return self.learner.read(with_mask(X) if self.plan.masks else X, self.state)
-
-    def _run(self, X: Any, targets: Any, weight: Any) -> StreamTrace:
-        """Learn examples of classes that are known."""
-        block = self.read(X)
-        y = self.learner.targets(targets, len(block))
-        if self.watch is not None:
-            return self._watched(block, y, weight)
-        trace = advance(self.learner, self.state, block, y, weight)
         self.unbind()
-        self._calibrate(trace, y, weight)
-        return StreamTrace(*trace, np.zeros(len(block), bool))
 
-    def _watched(self, block: Any, y: Array, weight: Any) -> StreamTrace:
-        """The same beside a detector: learn ahead up to the example, if any, at which it speaks, act, and go on from there."""
+    def _watched(self, X: Any, y: Any, weight: Any) -> StreamTrace:
+        """Learn beside a detector: ahead up to the example, if any, at which it speaks of a rise; act, and go on from there."""
         assert self.watch is not None
-        parts, done = [], 0
-        while done < len(block):
-            piece = slice(done, min(len(block), done + (self.watch.left or AHEAD)))
-            before = self.state.copy()
-            trace = advance(self._forgetting(), self.state, block.take(piece), y[piece], part(weight, piece))
-            spoke = self.watch.hear(self._signal(trace, y[piece]))
+        block = block_of(with_mask(X) if self.plan.masks else X, self.learner.kernel, self.state)
+        targets = self.learner.targets(y if self.unit == 1.0 else y / self.unit, len(block))
+        parts, done, n = [], 0, len(block)
+        while done < n:
+            piece = slice(done, min(n, done + (self.watch.left or AHEAD)))
+            before = None if piece.stop == done + 1 else self.copy()
+            trace = self._piece(block, targets, weight, piece)
+            spoke = self.watch.hear(self._signal(trace, targets[piece]))
             if 0 <= spoke < len(trace.loss) - 1:
-                self._put(self.learner, before)
+                assert before is not None
+                self.members, self.cells = before.members, before.cells
                 piece = slice(done, done + spoke + 1)
-                trace = advance(self._forgetting(), before, block.take(piece), y[piece], part(weight, piece))
-            self._calibrate(trace, y[piece], part(weight, piece))
-            n = len(trace.loss)
-            self.watch.left = max(0, self.watch.left - n)
+                trace = self._piece(block, targets, weight, piece)
+            self.watch.left = max(0, self.watch.left - len(trace.loss))
             if spoke >= 0:
+                trace.drift[spoke] = True
                 self._put(self.learner, acted(self.plan.given.on_drift, self.watch, self.learner, self.state))
-            parts.append(StreamTrace(*trace, np.arange(n) == spoke))
-            done += n
+            parts.append(trace)
+            done = piece.stop
         return stacked(parts)
 
-    def _forgetting(self) -> Learner:
-        return forgetful(self.learner, self.state) if self.hurry else self.learner
+    def _piece(self, block: Any, targets: Array, weight: Any, piece: slice) -> StreamTrace:
+        learner, w = forgetful(self.learner, self.state) if self.hurry else self.learner, part(weight, piece)
+        trace = advance(learner, self.state, block.take(piece), targets[piece], w)
+        self.unbind()
+        return self._told(trace, block.take(piece), targets[piece], w)
 
-    def _signal(self, trace: Trace, y: Array) -> list[Any]:
+    def _signal(self, trace: StreamTrace, targets: Array) -> list[Any]:
         """What a detector hears: 1 for a mistake or an alert, else 0; of real targets the absolute error."""
-        return np.abs(y - trace.scores).tolist() if self.plan.task == "reals" else trace.mistake.astype(int).tolist()
+        if self.plan.task == "reals":
+            return np.abs(targets * self.unit - trace.scores).tolist()
+        return trace.mistake.astype(int).tolist()
 
-    def _calibrate(self, trace: Trace, y: Array, weight: Any) -> None:
-        if self.plan.calibration is not None:
-            self.plan.calibration.follow_block(self.cells, trace.scores, y, weight)
+    def _told(self, trace: Trace, block: Any, targets: Array, weight: Any) -> StreamTrace:
+        """Calibrate on what has happened; the trace in the terms of the door."""
+        scores, loss, mistake, *others = trace
+        if len(self.members) > 1:
+            learner, state = self.members[1]
+            typical = advance(learner, state, block, np.abs(targets - scores), weight).scores
+            self.calibration.follow_block(self.cells, scores, targets, weight, typical)
+        elif self.calibration is not None:
+            told = self.calibration.follow_block(self.cells, scores, targets, weight)
+            mistake = mistake if told is None else told
+        if self.unit != 1.0:
+            scores, loss = scores * self.unit, loss * self.unit**2
+        return StreamTrace(scores, loss, mistake, *others, np.zeros(len(loss), bool))
 
     def join(self, parts: list[tuple[StreamTrace, list[Any]]]) -> StreamTrace:
         """Traces one after the other; a class that was not known yet has score 0."""
@@ -248,11 +276,11 @@ class Model:
     def bind(self) -> bool:
         """Open the short ways in, if there is nothing to settle, to watch, to fill in or to make room for."""
         plan, (learner, state) = self.plan, self.members[0]
-        if self.first is not None or self.watch is not None or plan.masks or plan.given.budget is None:
+        if self.first is not None or self.watch is not None or len(self.members) > 1 or plan.masks or plan.given.budget is None:
             return False
         if not single.is_open(learner, state):
             return False
-        self.take = single.learning(learner, state, plan.calibration, self.cells)
+        self.take = single.learning(learner, state, self.calibration, self.cells)
         self.look = single.scoring(learner, state, best=plan.task == "classes")
         return True
 
@@ -260,7 +288,7 @@ class Model:
         """Learn one row the short way, if it fits: an array of the model's dtype and width."""
         if self.take is None and not self.bind():
             return False
-        code = self.take(x, y)
+        code = self.take(x, y / self.unit)
         if code >= 0 or code == single.UNFIT:
             return bool(code >= 0)
         raise FloatingPointError(
@@ -268,16 +296,20 @@ class Model:
             "Scale the data, or take a smaller eta, or a kernel that does not overflow"
         )
 
-    def refuses_whole(self, y: Any) -> bool:
-        """Whether one example can be learned in place: the core changes nothing when it refuses one."""
-        known = not isinstance(y, Encoded) or all(name in self.code for name in y.names)
-        return known and self.first is None and self.watch is None
-
     # --- scoring, keeping -------------------------------------------------------------------------------------------------------
+
+    def typical_errors(self, X: Any) -> Any:
+        """How large errors typically are at checked examples; None where they are taken to be alike."""
+        if len(self.members) == 1:
+            return None
+        learner, state = self.members[1]
+        return score_block(learner, state, block_of(with_mask(X) if self.plan.masks else X, learner.kernel, state))
 
     def score(self, X: Any) -> Array:
         """Scores of checked examples: (n,), or (n, m) over ``classes``."""
-        return score_block(self.learner, self.state, self.read(X))
+        block = block_of(with_mask(X) if self.plan.masks else X, self.learner.kernel, self.state)
+        scores = score_block(self.learner, self.state, block)
+        return scores if self.unit == 1.0 else scores * self.unit
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is bound to this process."""
@@ -285,8 +317,8 @@ class Model:
 
     def __setstate__(self, parts: dict[str, Any]) -> None:
         self.__dict__.update(parts)
+        self.cells = np.array(self.cells)  # joblib may have mapped a file that cannot be written
         self.unbind()
-        self.cells = np.array(self.cells)  # a pickle's arrays may be views of a file that is only read
         calibration.check(self.cells)
         for learner, state in self.members:
             check(learner, state)
@@ -294,6 +326,7 @@ class Model:
     def parts(self) -> dict[str, Any]:
         """As plain data, for files."""
         kept = {name: getattr(self, name) for name in (*KEPT, "declared")}
+        kept["others"] = [state for _, state in self.members[1:]]
         return {**kept, "first": None if self.first is None else self.first.plain()}
 
 

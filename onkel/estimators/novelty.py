@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 
 from onkel.core.loop import layout
+from onkel.estimators.attempt import Attempt
 from onkel.estimators.base import Stream
 from onkel.estimators.calibration import SPREAD, threshold
+from onkel.estimators.examples import part, rows
 from onkel.estimators.parameters import SHARED, NoveltyParameters
 
 
@@ -32,14 +34,17 @@ class NoveltyDetector(OutlierMixin, NoveltyParameters, Stream):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Start anew and learn the rows in their order; y is not looked at."""
-        with self.all_or_nothing():
-            return self.learn_block(self._read(X, None, True)[0], None, sample_weight, True)
+        return self._anew(lambda: self.partial_fit(X, y, sample_weight))
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning; y is not looked at."""
-        reset = self.model_ is None
-        with self.all_or_nothing():
-            return self.learn_block(self._read(X, None, reset)[0], None, sample_weight, reset)
+        with Attempt(self) as attempt:
+            X, _ = self._read(X, None, self.model_ is None)
+            X, _, weight = self._weighted(X, None, sample_weight)
+            for work, piece in attempt.steps(rows(X)):
+                attempt.told(work, work.learn(X[piece], None, part(weight, piece)))
+            attempt.done()
+        return self
 
     @property
     def offset_(self) -> float:

@@ -58,6 +58,7 @@ class ClassifierParameters(Parameters):
     C: float = 0.5
     lam: float = 1e-5
     labels: Any = None
+    coverage: float = 0.9
 
 
 @dataclass(eq=False, repr=False)
@@ -68,6 +69,7 @@ class RegressorParameters(Parameters):
     lam: float = 1e-4
     offset: bool = True
     coverage: float = 0.9
+    interval: str = "even"
 
 
 @dataclass(eq=False, repr=False)

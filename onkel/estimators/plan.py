@@ -14,7 +14,7 @@ from onkel.core.maths.budget import Budget
 from onkel.core.maths.kernels import Kernel, as_kernel
 from onkel.core.maths.labelled import Labelled, over_labels
 from onkel.core.maths.labels import Labels
-from onkel.core.maths.losses import OneScore
+from onkel.core.maths.losses import OneScore, Square
 from onkel.core.maths.steps import Adaptive, Explicit, Implicit, Step
 from onkel.core.maths.value import named, names
 from onkel.core.points.missing import Observed
@@ -23,6 +23,9 @@ from onkel.estimators.calibration import Calibration, lower, sharpen, widen
 from onkel.estimators.parameters import Parameters
 
 TARGETS = {"reals": "reals", "novelty": "none"}  # what a loss must learn from, for each task without classes
+SIMILARITIES = ("rbf", "laplacian", "matern")  # kernels with k(x, x) = 1
+KERNELS = (*SIMILARITIES, "poly", "linear")
+ERRORS_C, ERRORS_LAM, ERRORS_BUDGET = 0.1, 1e-4, 64  # of the learner of typical errors, which have noise of their own size
 ACTIONS = ("forget", "shrink", "restart")
 
 
@@ -50,6 +53,8 @@ class Plan:
             raise ValueError(f"coverage must lie between 0 and 1; got {self.coverage!r}")
         if given.nu is not None and not 0.0 < given.nu <= 1.0:
             raise ValueError(f"nu must lie above 0 and be at most 1, or None; got {given.nu!r}")
+        if getattr(given, "interval", "even") not in ("even", "local"):
+            raise ValueError(f'interval must be "even" or "local"; got {given.interval!r}')  # type: ignore[attr-defined]
         if given.on_drift not in ACTIONS:
             raise ValueError(f"on_drift must be one of {', '.join(map(repr, ACTIONS))}; got {given.on_drift!r}")
         if given.drift is not None and not (hasattr(given.drift, "update") and hasattr(given.drift, "drift_detected")):
@@ -57,13 +62,24 @@ class Plan:
 
     @property
     def coverage(self) -> float:
-        """How often an interval shall hold the target; only regressors say."""
+        """How often an interval shall hold the target, or a set the label."""
         return float(getattr(self.given, "coverage", 0.9))
 
     @property
-    def waits(self) -> bool:
+    def measures_gamma(self) -> bool:
         """Whether gamma has to be settled from the stream."""
         return isinstance(self.given.kernel, str) and named(Kernel, self.given.kernel).asks_gamma and _is(self.given.gamma, "scale")
+
+    @property
+    def measures_targets(self) -> bool:
+        """Whether targets are divided by their spread: an adaptive step on squared errors grows by their square."""
+        adaptive = _is(self.given.step, "adaptive") or isinstance(self.given.step, Adaptive)
+        return self.task == "reals" and adaptive and (_is(self.given.loss, "squared") or isinstance(self.given.loss, Square))
+
+    @property
+    def waits(self) -> bool:
+        """Whether anything has to be settled from the stream."""
+        return self.measures_gamma or self.measures_targets
 
     @property
     def tracks(self) -> bool:
@@ -79,7 +95,7 @@ class Plan:
     def calibration(self) -> Any:
         """What the model learns about its scores, if anything."""
         if self.task == "classes":
-            return Calibration(sharpen)
+            return Calibration(sharpen, 1.0 - self.coverage)
         if self.task == "reals":
             return Calibration(widen, 1.0 - self.coverage)
         return Calibration(lower, float(self.given.nu)) if self.tracks else None  # type: ignore[arg-type]
@@ -91,16 +107,31 @@ class Plan:
         nu = None if self.tracks else given.nu
         return Learner(self._kernel(gamma, width), self.loss_over(m), self._step(), budget, nu, given.offset)
 
-    def _kernel(self, gamma: float | None, width: int) -> Any:
-        given, name = self.given, self.given.kernel
-        if not isinstance(name, str):
-            return as_kernel(name)
-        if gamma is None:
-            gamma = 1.0 / max(width, 1) if isinstance(given.gamma, str) else given.gamma
-        cls: Any = named(Kernel, name)
-        if cls.asks_gamma and not (np.isreal(gamma) and 0.0 < gamma < math.inf):
+    def learners(self, gamma: float | None, width: int, m: int) -> list[Learner]:
+        """All learners of a model: behind the one that predicts the one that learns errors, for intervals that follow x."""
+        made = [self.learner(gamma, width, m)]
+        if getattr(self.given, "interval", "even") == "local":
+            step, budget = Implicit(1.0, ERRORS_LAM, ERRORS_C), Budget(ERRORS_BUDGET, "merge")
+            made.append(Learner(self._kernel(gamma, width), Square(), step, budget, offset=True))
+        return made
+
+    def gamma(self, measured: float | None, width: int) -> float | None:
+        """The kernel's gamma; None where the kernel was given whole."""
+        given = self.given
+        if not isinstance(given.kernel, str):
+            return None
+        gamma = given.gamma
+        if isinstance(gamma, str):
+            gamma = 1.0 / max(width, 1) if measured is None else measured
+        if named(Kernel, given.kernel).asks_gamma and not (np.isreal(gamma) and 0.0 < gamma < math.inf):
             raise ValueError(f'gamma must be "scale", "auto" or a positive finite number; got {gamma!r}')
-        kernel = cls.of_gamma(gamma, given.degree, given.coef0)
+        return gamma  # type: ignore[no-any-return]
+
+    def _kernel(self, measured: float | None, width: int) -> Any:
+        given, gamma = self.given, self.gamma(measured, width)
+        if gamma is None:
+            return as_kernel(given.kernel)
+        kernel = named(Kernel, given.kernel).of_gamma(gamma, given.degree, given.coef0)
         return as_kernel(Observed(kernel)) if self.masks else kernel
 
     def loss_over(self, m: int) -> Any:
@@ -131,7 +162,9 @@ class Plan:
         if given.step == "explicit":
             return Explicit(eta, given.lam, given.C)
         if given.step == "adaptive":
-            return Adaptive(eta, given.lam, given.C, given.mu, given.decay)
+            # a step on squared errors overshoots beyond 1 / (C k(x, x)): targets that grow later could drive eta there
+            capped = self.measures_targets and given.kernel in SIMILARITIES and eta * given.C <= 1.0
+            return Adaptive(eta, given.lam, given.C, given.mu, given.decay, eta_max=1.0 / given.C if capped else None)
         raise ValueError(f'step must be "implicit", "explicit" or "adaptive"; got {given.step!r}')
 
 
@@ -155,6 +188,13 @@ def spread_gamma(X: Any) -> float:
             variance = float(seen.var()) if seen.size else 0.0
     gamma = 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
     return min(max(gamma, 1e-30), 1e30) if math.isfinite(gamma) else 1.0
+
+
+def spread_of(y: Any) -> float:
+    """The standard deviation of targets, 1 where there is none yet."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = float(np.std(y))
+    return spread if 0.0 < spread < math.inf else 1.0
 
 
 def hierarchy(labels: Any) -> tuple[Labels | None, list[Any]]:

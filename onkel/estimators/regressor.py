@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
+from onkel.estimators.attempt import Attempt
 from onkel.estimators.base import Stream
 from onkel.estimators.calibration import half_width
+from onkel.estimators.examples import part, rows
 from onkel.estimators.parameters import SHARED, RegressorParameters
 
 
@@ -24,6 +26,7 @@ class KernelRegressor(RegressorMixin, RegressorParameters, Stream):
 
     loss        "squared", "epsilon_insensitive", "huber", or a loss for real targets, onkel.loss(value, derivative) too
     coverage    how often ``predict_interval`` shall hold the target
+    interval    "even": of one width everywhere; "local": the width follows x, by a second expansion of 64 points that learns errors
     """
 
     __doc__ += SHARED
@@ -31,19 +34,17 @@ class KernelRegressor(RegressorMixin, RegressorParameters, Stream):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Start anew and learn the rows in their order."""
-        with self.all_or_nothing():
-            return self._take(X, y, sample_weight, reset=True)
+        return self._anew(lambda: self.partial_fit(X, y, sample_weight))
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Go on learning."""
-        with self.all_or_nothing():
-            return self._take(X, y, sample_weight, reset=self.model_ is None)
-
-    def _take(self, X: Any, y: Any, weight: Any, reset: bool) -> Self:
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
-        X, y = self._read(X, y, reset)
-        return self.learn_block(X, np.asarray(y, dtype=np.float64), weight, reset)
+        with Attempt(self) as attempt:
+            X, y = self._read(X, self._present(y), self.model_ is None)
+            X, y, weight = self._weighted(X, np.asarray(y, dtype=np.float64), sample_weight)
+            for work, piece in attempt.steps(rows(X)):
+                attempt.told(work, work.learn(X[piece], y[piece], part(weight, piece)))
+            attempt.done()
+        return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """f(x) of each row."""
@@ -54,8 +55,9 @@ class KernelRegressor(RegressorMixin, RegressorParameters, Stream):
 
         Online conformal calibration on the errors before each update; see :func:`onkel.calibration.widen`.
         """
-        center = self._score(X)
-        width = half_width(self._fitted().cells)
+        X = self._scored(X)
+        model = self._fitted()
+        center, width = model.score(X), half_width(model.cells, model.typical_errors(X)) * model.unit
         return np.column_stack([center - width, center + width])
 
     def learn_one(self, x: Any, y: float) -> None:

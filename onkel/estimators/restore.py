@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -46,10 +47,16 @@ def restored(estimator: Any, parts: dict[str, Any]) -> Model:
         setattr(model, name, parts[name])
     model.first = None if parts["first"] is None else _first(parts["first"], plan, width, classes)
     model.code = {name: float(i) for i, name in enumerate(classes)}
-    model.watch = Watch(None, parts["hurry"]) if parts["hurry"] else None
-    learner = plan.learner(model.gamma, width, len(classes))
-    check(learner, state)
-    model.members = (Member(learner, state),)
+    model.unit = parts.get("unit", 1.0)  # files of the first versions have none
+    must(type(model.unit) is float and 0.0 < model.unit < math.inf, "the unit of its targets")
+    if parts["hurry"]:
+        model.watch = Watch(None)
+        model.watch.left = parts["hurry"]
+    states, learners = [state, *parts.get("others", [])], plan.learners(model.gamma, width, len(classes))
+    must(len(states) == len(learners) and all(type(state) is State for state in states), "how many learners it has")
+    for learner, state in zip(learners, states):
+        check(learner, state)
+    model.members = tuple(map(Member, learners, states))
     return model
 
 

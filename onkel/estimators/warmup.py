@@ -1,4 +1,9 @@
-"""The first examples of a stream, kept until what has to be measured on them, gamma="scale", is settled."""
+"""The first examples of a stream, kept until what has to be measured on them is settled: gamma="scale", the spread of targets.
+
+Whenever their number has doubled, and at the last of them, it is measured on all so far, and they are learned anew with it; those
+that come in between are learned as any others.  So it depends on their number alone what the model is, and one example is
+relearned about twice.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,8 @@ import numpy as np
 from onkel.core.points.read import is_sparse
 from onkel.estimators.examples import rows
 
-SETTLE = 100  # examples that settle gamma="scale"
+SETTLE = 100  # examples that settle it for good
+MARKS = (1, 2, 4, 8, 16, 32, 64, SETTLE)
 
 
 class WarmUp(NamedTuple):
@@ -23,6 +29,11 @@ class WarmUp(NamedTuple):
     def n(self) -> int:
         """How many examples."""
         return 0 if self.X is None else rows(self.X)
+
+    @property
+    def wanted(self) -> int:
+        """How many more examples until it is measured again."""
+        return next(mark for mark in MARKS if mark > self.n) - self.n
 
     def joined(self, X: Any, y: list[Any], weight: Any) -> WarmUp:
         """With more examples behind."""

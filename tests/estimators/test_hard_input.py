@@ -535,29 +535,30 @@ def test_scoring_a_snapshot_while_the_model_learns():
 
 
 def test_ctrl_c_leaves_the_last_whole_block(monkeypatch):
-    from onkel.estimators import base
+    from onkel.estimators import attempt
 
-    X, y = data(5 * base.BLOCK)
-    wanted = onkel.KernelClassifier(budget=8, gamma=0.5).fit(X[: 2 * base.BLOCK], y[: 2 * base.BLOCK])
+    X, y = data(5 * attempt.BLOCK)
+    wanted = onkel.KernelClassifier(budget=8, gamma=0.5).fit(X[: 2 * attempt.BLOCK], y[: 2 * attempt.BLOCK])
     from onkel.estimators.model import Model
 
     learn, calls = Model.learn, []
 
-    def interrupted(self, *arguments):
-        calls.append(1)
+    def interrupted(self, *arguments, **options):
+        if not options:  # a block, not a part of one
+            calls.append(1)
         if len(calls) == 3:
-            learn(self, *arguments)  # in the middle of the third block
+            learn(self, *arguments, **options)  # in the middle of the third block
             raise KeyboardInterrupt
-        return learn(self, *arguments)
+        return learn(self, *arguments, **options)
 
     monkeypatch.setattr(Model, "learn", interrupted)
     model = onkel.KernelClassifier(budget=8, gamma=0.5)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     monkeypatch.undo()
-    assert model.state_.t == 2 * base.BLOCK
+    assert model.state_.t == 2 * attempt.BLOCK
     assert persist.dumps(model) == persist.dumps(wanted)
-    model.partial_fit(X[2 * base.BLOCK :], y[2 * base.BLOCK :])
+    model.partial_fit(X[2 * attempt.BLOCK :], y[2 * attempt.BLOCK :])
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------------------
