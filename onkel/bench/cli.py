@@ -37,6 +37,7 @@ PEERS = ("peers", "novelty")
 TABLES = {
     "reasons": ("", "explaining, certifying, bounds on moving targets, drift"),
     "defaults": ("river", "the tables behind the estimators' defaults"),
+    "drift": ("river", "detectors of drift: delay, false alarms, the error afterwards"),
     "gpu": ("cupy", "learning on a graphics card"),
     "serve": ("fastapi", "the server beside a bare route and beside River behind one"),
     "video-gpu": ("cupy", "background subtraction on a graphics card"),
