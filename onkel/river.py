@@ -18,6 +18,7 @@ from onkel.core.gate import must
 from onkel.estimators import classifier, novelty, regressor
 from onkel.estimators.examples import Encoded
 from onkel.estimators.parameters import ClassifierParameters, NoveltyParameters, RegressorParameters
+from onkel.estimators.turns import turn
 from onkel.terminal.extras import need
 
 need("onkel.river", "river")
@@ -101,9 +102,10 @@ class _RiverModel(base.Estimator):
                 )
 
     def _widen(self, features: Any) -> None:
-        for name in features:
-            self._names.setdefault(name, len(self._names))
-        self._estimator.widen(len(self._names))
+        with turn(self._estimator):
+            for name in features:
+                self._names.setdefault(name, len(self._names))
+            self._estimator.widen(len(self._names))
 
     def _rows(self, X: Any, learning: bool) -> NDArray[np.float64]:
         """A frame as rows; columns are found by name."""

@@ -18,6 +18,7 @@ from onkel.core.points.sparse import Sparse
 from onkel.core.state import State
 from onkel.estimators.examples import StreamTrace
 from onkel.estimators.model import Model
+from onkel.estimators.turns import turn
 
 BLOCK = 8192  # rows between two moments at which Ctrl-C finds a whole model
 FEW = 4  # rows that are learned in place
@@ -32,17 +33,27 @@ class Attempt:
     """
 
     def __init__(self, estimator: Any):
-        self.estimator = estimator
-        self.before = {name: estimator.__dict__[name] for name in KNOWN if name in estimator.__dict__}
+        self.estimator, self.turn = estimator, turn(estimator)
+        self.before: dict[str, Any] = {}
         self.note: Note | None = None
         self.traces: list[tuple[StreamTrace, list[Any]]] = []
 
     def __enter__(self) -> Self:
+        self.turn.acquire()
+        known = self.estimator.__dict__
+        self.before = {name: known[name] for name in KNOWN if name in known}
+        if self.estimator.model_ is not None:
+            self.estimator.model_.unbind()  # the short ways wait for their turn
         return self
 
     def __exit__(self, kind: Any, error: Any, where: Any) -> None:
-        if kind is None:
-            return
+        try:
+            if kind is not None:
+                self._undo(kind)
+        finally:
+            self.turn.release()
+
+    def _undo(self, kind: Any) -> None:
         if self.note is not None:
             self.note.restore()
         now = self.estimator.model_

@@ -23,6 +23,7 @@ from onkel.estimators.model import Model
 from onkel.estimators.parameters import Parameters
 from onkel.estimators.plan import Plan
 from onkel.estimators.restore import restored
+from onkel.estimators.turns import turn, without_lock
 
 SEEN = ("n_features_in_", "feature_names_in_")
 
@@ -104,9 +105,11 @@ class Stream(BaseEstimator, Parameters):
 
     def widen(self, width: int) -> None:
         """Room for more features, in which the points so far have nothing."""
-        if self.model_ is not None and 0 < self.model_.width < width:
-            self.model_.grow(width)
-            self.n_features_in_ = width
+        with turn(self):
+            if self.model_ is not None and 0 < self.model_.width < width:
+                self.model_.unbind()
+                self.model_.grow(width)
+                self.n_features_in_ = width
 
     def _alone(self, x: Any) -> Any:
         """One example as a block of one, checked."""
@@ -128,8 +131,9 @@ class Stream(BaseEstimator, Parameters):
 
     def _row(self, x: Any) -> Any:
         """x as the loop wants it, checked, where the model takes single rows; else as it is."""
-        if self.model_ is None or is_sparse(x) or (self.model_.take is None and not self.model_.bind()):
-            return x
+        with turn(self):
+            if self.model_ is None or is_sparse(x) or (self.model_.take is None and not self.model_.bind()):
+                return x
         return np.ascontiguousarray(self._alone(x)[0], self.model_.state.slots.dtype)
 
     def _learn_number(self, x: Any, y: float) -> None:
@@ -139,9 +143,10 @@ class Stream(BaseEstimator, Parameters):
                 return
         except (AttributeError, TypeError):  # no model yet, or the short way is closed
             pass
-        x = self._row(x)
-        if self.model_ is None or not self.model_.learn_row(x, y):
-            self._learn_alone(x, np.array([y]) if self.task == "reals" else None)
+        with turn(self):
+            x = self._row(x)
+            if self.model_ is None or not self.model_.learn_row(x, y):
+                self._learn_alone(x, np.array([y]) if self.task == "reals" else None)
 
     def _number(self, x: Any) -> float:
         """f(x) of one example."""
@@ -225,12 +230,16 @@ class Stream(BaseEstimator, Parameters):
         """A copy to score with from other threads while this one goes on learning; costs one copy of the arrays."""
         check_is_fitted(self)
         twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin.model_ = self._fitted().copy()
+        with turn(self):
+            twin.__dict__.update(without_lock(self.__dict__))
+            twin.model_ = self._fitted().copy()
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
+        with turn(self):
+            state = without_lock(super().__getstate__())
+            if self.model_ is not None:
+                state["model_"] = self.model_.copy()
         state.pop("trace_", None)  # as long as the last block, and no part of the model
         return state
 
@@ -242,10 +251,12 @@ class Stream(BaseEstimator, Parameters):
             )
         header: dict[str, Any] = {"params": self.get_params(deep=False)}
         header["features"] = {name: getattr(self, name) for name in SEEN if hasattr(self, name)}
-        header["model"] = None if self.model_ is None else self.model_.parts()
-        if self.model_ is not None:
-            began, now = vars(self.model_.plan.given), header["params"]
-            if changed := {name: value for name, value in began.items() if value is not now[name] and name != "drift"}:
+        with turn(self):
+            model = None if self.model_ is None else self.model_.copy()
+        header["model"] = None if model is None else model.parts()
+        if model is not None:
+            began, now = vars(model.plan.given), header["params"]
+            if changed := {name: value for name, value in began.items() if name != "drift" and not _equal(value, now[name])}:
                 header["model"]["given"] = changed
         return header
 
@@ -258,3 +269,11 @@ class Stream(BaseEstimator, Parameters):
         if header["model"] is not None:
             made.model_ = restored(made, header["model"])
         return made
+
+
+def _equal(first: Any, second: Any) -> bool:
+    """Whether two parameters are the same, as far as that can be told."""
+    try:
+        return first is second or bool(first == second)
+    except ValueError:  # arrays
+        return False

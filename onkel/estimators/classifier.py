@@ -20,6 +20,7 @@ from onkel.estimators.calibration import members, probabilities
 from onkel.estimators.examples import Encoded, part, rows
 from onkel.estimators.parameters import SHARED, ClassifierParameters
 from onkel.estimators.plan import hierarchy
+from onkel.estimators.turns import turn
 
 
 class KernelClassifier(ClassifierMixin, ClassifierParameters, Stream):
@@ -153,9 +154,10 @@ class KernelClassifier(ClassifierMixin, ClassifierParameters, Stream):
                 return
         except (AttributeError, KeyError, TypeError):  # no model yet, the short way is closed, y is new
             pass
-        x, y = self._row(x), a_class(y)
-        if model is None or y not in model.code or not model.learn_row(x, model.code[y]):
-            self._learn_alone(x, Encoded([y], np.zeros(1, np.int64)), self.hierarchy()[1])
+        with turn(self):
+            x, y, model = self._row(x), a_class(y), self.model_
+            if model is None or y not in model.code or not model.learn_row(x, model.code[y]):
+                self._learn_alone(x, Encoded([y], np.zeros(1, np.int64)), self.hierarchy()[1])
 
     def predict_one(self, x: Any) -> Any:
         """The class of one example; the fast way, without scikit-learn."""

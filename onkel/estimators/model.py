@@ -18,6 +18,8 @@ from onkel.core import single
 from onkel.core.checks import block_of
 from onkel.core.drive import Trace, advance, score_block
 from onkel.core.learner import Learner
+from onkel.core.machine.calls import close
+from onkel.core.machine.copies import ONE_AT_A_TIME, together
 from onkel.core.points.dense import Array
 from onkel.core.points.missing import with_mask
 from onkel.core.state import State
@@ -45,6 +47,8 @@ class Model:
 
     members: tuple[Member, ...]
     watch: Watch | None
+    take: Any = None  # learn(x, y) -> code, while the short way is open
+    look: Any = None  # the class's code, or the score
 
     def __init__(self, plan: Plan, classes: list[Any] | None = None):
         self.plan = plan
@@ -88,10 +92,15 @@ class Model:
         """Everything that changes is copied, what never changes is shared."""
         twin = Model.__new__(Model)
         twin.__dict__.update(self.__dict__)
-        twin.classes, twin.code, twin.cells = list(self.classes), dict(self.code), self.cells.copy()
-        twin.members = tuple(Member(learner, state.copy()) for learner, state in self.members)
+        twin.take = twin.look = None
+        twin.classes, twin.code = list(self.classes), dict(self.code)
+        twin.cells, *arrays = together([self.cells, *(a for _, s in self.members for a in (s.num, s.slots, s.born, s.gram))])
+        members = []
+        for (learner, s), num, slots, born, gram in zip(self.members, arrays[::4], arrays[1::4], arrays[2::4], arrays[3::4]):
+            store = None if s.store is None else s.store.copy()
+            members.append(Member(learner, State(s.m, s.base, s.scalar, num, slots, born, gram, store, s.width)))
+        twin.members = tuple(members)
         twin.watch = None if self.watch is None else self.watch.copy()
-        twin.unbind()
         return twin
 
     @property
@@ -269,16 +278,18 @@ class Model:
     # --- one example at a time ------------------------------------------------------------------------------------------------
 
     def unbind(self) -> None:
-        """Arrays have changed: the short ways in are bound anew when they are next asked for."""
-        self.take: Any = None
-        self.look: Any = None  # the class's code, or the score
+        """Arrays have changed, or will: the short ways in are bound anew when they are next asked for."""
+        for entry in (self.take, self.look):
+            if entry is not None:
+                close(entry)
+        self.take = self.look = None
 
     def bind(self) -> bool:
         """Open the short ways in, if there is nothing to settle, to watch, to fill in or to make room for."""
         plan, (learner, state) = self.plan, self.members[0]
         if self.first is not None or self.watch is not None or len(self.members) > 1 or plan.masks or plan.given.budget is None:
             return False
-        if not single.is_open(learner, state):
+        if not ONE_AT_A_TIME or not single.is_open(learner, state):
             return False
         self.take = single.learning(learner, state, self.calibration, self.cells)
         self.look = single.scoring(learner, state, best=plan.task == "classes")

@@ -141,6 +141,15 @@ def packed(dispatcher: Any, fixed: tuple[Any, ...], *tail: Any, keeps: Any = Non
     return entry
 
 
+def close(entry: Any) -> None:
+    """From now on every row is unfit for this entry, also for a thread that holds it already but has not called it yet.
+
+    What a row is compared with goes first, and with it everything that was packed, in one step for all threads.
+    """
+    memory = memoryview(entry.keeps[0])
+    memory[:] = bytes(len(memory))
+
+
 # --- code by its address ----------------------------------------------------------------------------------------------------------
 # What is rarely needed, or the same for many callers, is compiled apart, when somebody asks for its address; numbers that hold
 # addresses (exact below 2^53) stand among a learner's settings.  Nobody checks types at an address: both sides agree on one name,
