@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -105,12 +106,20 @@ class State:
         own = self.num.nbytes + self.slots.nbytes + self.born.nbytes + self.gram.nbytes
         return int(own + (self.store.nbytes if self.store is not None else 0))
 
-    def copy(self) -> State:
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """Those that compiled code changes."""
+        return self.num, self.slots, self.born, self.gram
+
+    def copy(self, arrays: Sequence[NDArray[Any]] = ()) -> State:
+        """Everything that changes is copied.  ``arrays``: copies of ``self.arrays`` that were made before, of one moment."""
         store = None if self.store is None else self.store.copy()
-        slots = aligned(self.slots.shape, self.slots.dtype)
-        slots[:] = self.slots
-        own = self.num.copy(), slots, self.born.copy(), self.gram.copy()
-        return State(self.m, self.base, self.scalar, *own, store, self.width, self.known)
+        if not arrays:
+            aside = aligned(self.slots.shape, self.slots.dtype)
+            aside[:] = self.slots
+            arrays = self.num.copy(), aside, self.born.copy(), self.gram.copy()
+        num, slots, born, gram = arrays
+        return State(self.m, self.base, self.scalar, num, slots, born, gram, store, self.width, self.known)
 
     def lay_out(self, block: Store, room: int, direct: bool, layers: int) -> None:
         """Arrays with ``room`` slots for points like those of the block, what is stored moved to the front, oldest first.

@@ -94,12 +94,9 @@ class Model:
         twin.__dict__.update(self.__dict__)
         twin.take = twin.look = None
         twin.classes, twin.code = list(self.classes), dict(self.code)
-        twin.cells, *arrays = together([self.cells, *(a for _, s in self.members for a in (s.num, s.slots, s.born, s.gram))])
-        members = []
-        for (learner, s), num, slots, born, gram in zip(self.members, arrays[::4], arrays[1::4], arrays[2::4], arrays[3::4]):
-            store = None if s.store is None else s.store.copy()
-            members.append(Member(learner, State(s.m, s.base, s.scalar, num, slots, born, gram, store, s.width)))
-        twin.members = tuple(members)
+        twin.cells, *arrays = together([self.cells, *(array for _, state in self.members for array in state.arrays)])
+        parts = iter(arrays)
+        twin.members = tuple(Member(learner, state.copy([next(parts) for _ in state.arrays])) for learner, state in self.members)
         twin.watch = None if self.watch is None else self.watch.copy()
         return twin
 
