@@ -9,6 +9,7 @@ refused, or to make a model that learns on and stays finite: no crash, no hang, 
 import argparse
 import collections
 import copy
+import faulthandler
 import io
 import json
 import math
@@ -306,6 +307,7 @@ def trial(kind, blob):
     child = os.fork()
     if child == 0:
         os.close(out)
+        faulthandler.disable()
         code, said = FAILED, "no verdict"
         try:
             with open("/proc/self/statm") as sizes:
