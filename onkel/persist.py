@@ -42,11 +42,16 @@ HEADER, SEAL = "onkel.json", "onkel.sha256"
 HEADER_LIMIT = 256 * 2**20  # bytes; no header of ours comes near it
 ADAPTERS = {  # the kinds that a file may name, and where their classes live
     "auto.AutoClassifier": "onkel.auto.classifier",
+    "auto.AutoDetector": "onkel.auto.detector",
+    "auto.AutoRegressor": "onkel.auto.regressor",
+    "auto.Scaler": "onkel.auto.scaler",
     "estimators.KernelClassifier": "onkel.estimators.classifier",
     "estimators.KernelRegressor": "onkel.estimators.regressor",
     "estimators.NoveltyDetector": "onkel.estimators.novelty",
     "prequential.Run": "onkel.commands.scorecard",
     "river.AutoClassifier": "onkel.auto.twins",
+    "river.AutoDetector": "onkel.auto.twins",
+    "river.AutoRegressor": "onkel.auto.twins",
     "river.KernelClassifier": "onkel.river",
     "river.KernelRegressor": "onkel.river",
     "river.NoveltyDetector": "onkel.river",

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.auto.twins import AutoClassifier as AutoClassifier
+from onkel.auto.twins import AutoDetector as AutoDetector
+from onkel.auto.twins import AutoRegressor as AutoRegressor
 from onkel.core.gate import must
 from onkel.estimators import classifier, novelty, regressor
 from onkel.estimators.examples import Encoded

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -98,6 +99,17 @@ class Auto(BaseEstimator):
             else:
                 X, y = validate_data(self, X, y, reset=reset, y_numeric=self._numeric, **options)
         return X, y
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """An error inside leaves the estimator as it was."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except Exception:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     _numeric = False
 
@@ -239,7 +251,8 @@ class Auto(BaseEstimator):
                 raise ValueError(f"an estimator has no {name!r}")
             setattr(made, name, value)
         if parts["model"] is not None:
-            made._engine = type(made._fresh()).of_plain(parts["model"]["engine"])
+            made._engine = made._fresh()
+            made._engine.refill(parts["model"]["engine"])
             made._columns = Columns.of(parts["model"]["columns"])
             made._take_names(parts["model"]["names"])
             if made._width(made._columns, len(made._columns)) != made._engine.d:

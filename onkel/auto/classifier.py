@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,8 @@ from onkel.auto.base import Auto
 from onkel.auto.columns import Begin
 from onkel.core.portfolio.engine import Classes
 from onkel.estimators.classifier import a_class
+
+_ONE = np.ones(1)
 
 
 class AutoClassifier(ClassifierMixin, Auto):
@@ -65,8 +68,7 @@ class AutoClassifier(ClassifierMixin, Auto):
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         self._check_parameters()
-        before = dict(self.__dict__)
-        try:
+        with self._unchanged():
             rows, y = self._rows(X, y, reset)
             y = np.asarray(y)
             if y.ndim != 1:
@@ -75,10 +77,6 @@ class AutoClassifier(ClassifierMixin, Auto):
             if classes is not None and (strange := set(y.tolist()) - set(np.asarray(classes).tolist())):
                 raise ValueError(f"y holds {sorted(strange)!r}, which classes={list(classes)!r} does not announce")
             blocks = self._learn(rows, y, self._weights(weight, len(rows)), reset)
-        except Exception:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
         if classes is not None and reset:
             self._announced = list(np.asarray(classes).tolist())
         elif reset:
@@ -159,6 +157,15 @@ class AutoClassifier(ClassifierMixin, Auto):
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn one example: x a row of numbers, or a dictionary from names to values of any kind."""
+        engine = self._engine
+        if engine is not None and type(x) is np.ndarray and self._columns.width == len(self._columns) == engine.d:  # type: ignore[union-attr,arg-type]
+            try:
+                code = self._names[y]
+            except (KeyError, TypeError):
+                code = -1
+            if code >= 0 and x.shape == (engine.d,) and x.dtype == np.float64 and math.isfinite(x.sum()):
+                engine.learn(np.ascontiguousarray(x).reshape(1, -1), np.array([code]), _ONE)
+                return
         row, y = self._single(x), a_class(y)
         target = np.empty(1, object)
         target[0] = y

@@ -38,6 +38,7 @@ TABLES = {
     "reasons": ("", "explaining, certifying, bounds on moving targets, drift"),
     "defaults": ("river", "the tables behind the estimators' defaults"),
     "drift": ("river", "detectors of drift: delay, false alarms, the error afterwards"),
+    "quality": ("river", "what the self-tuning estimators reach on raw streams, beside what is asked of them"),
     "gpu": ("cupy", "learning on a graphics card"),
     "serve": ("fastapi", "the server beside a bare route and beside River behind one"),
     "video-gpu": ("cupy", "background subtraction on a graphics card"),
@@ -58,6 +59,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--quick", action="store_true", help="under two minutes, with fewer and shorter rounds")
     parser.add_argument("--out", "-o", metavar="DIR", type=Path, help="default: results/bench, or results/bench-video")
     parser.add_argument("--only", metavar="NAME", nargs="+", choices=BENCHES, default=[], help=f"some of: {', '.join(BENCHES)}")
+    parser.add_argument("--peers", action="store_true", help="quality: River's learners on the same streams, which takes hours")
     parser.add_argument("--no-peers", action="store_true", help="only onkel, naive NumPy and the limits")
     parser.add_argument("--data", metavar="DIR", type=Path, help="folder with the data sets (default: $ONKEL_DATA)")
     parser.set_defaults(run=run_bench)

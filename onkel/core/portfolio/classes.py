@@ -71,7 +71,7 @@ def look(s, x, r, classes):
     d = len(x)
     see(v, x, r.z, r.q, r.u)
     if n > 0:
-        measure(s.members, v, s.points, r.metric)
+        measure(s.members, v, s.points, r.metric, 0)
         kernels(s.members, s.points.code, n, r.q, r.metric, r.K, r.tile)
     for m in range(M):
         for k in range(outputs):
@@ -202,10 +202,10 @@ def settle(s, x, y, weight, r, classes):
     if t >= v.count[2]:
         recode(v, points.code, n)
         if t <= WATCHED:
-            medians(v, points.code, n)
+            medians(v, points.code, n, len(x))
         v.count[2] = due(t)
         see(v, x, r.z, r.q, r.u)
-        measure(members, v, points, r.metric)
+        measure(members, v, points, r.metric, 0)
     # 5. the point
     if store:
         alpha, against = np.empty(M, np.float32), np.empty(M, np.int64)

@@ -7,21 +7,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.portfolio import classes as loop
-from onkel.core.portfolio.make import Plan, grown, names, nbytes, plan, portfolio
+from onkel.core.portfolio import classes, make, make_numbers, numbers
+from onkel.core.portfolio.make import nbytes
 
 
 class TooSmall(ValueError):
     """A budget that holds no portfolio."""
 
 
-class Classes:
-    """Rows and codes of classes in, probabilities out; nothing here knows names."""
+class Engine:
+    """What both have in common: growing, copies, files, and what was found out."""
 
     def __init__(self, small: bool, past: bool) -> None:
         self.small, self.past = small, past
         self.budget = self.d = self.classes = 0
-        self.of: Plan | None = None
+        self.of: Any = None
         self.state: Any = None
 
     def copy(self) -> Self:
@@ -34,11 +34,21 @@ class Classes:
     def nbytes(self) -> int:
         return 0 if self.state is None else nbytes(self.state)
 
-    def check(self, budget: int, d: int, classes: int) -> Plan:
+    def share_out(self, budget: int, d: int, classes: int) -> Any:
+        raise NotImplementedError
+
+    def fresh(self, of: Any, d: int, classes: int) -> Any:
+        raise NotImplementedError
+
+    def more(self, of: Any, d: int, classes: int) -> Any:
+        raise NotImplementedError
+
+    def check(self, budget: int, d: int, classes: int) -> Any:
         """The plan, or an error that says how many bytes would do."""
-        of = plan(budget, d, classes, self.small, self.past)
+        of = self.share_out(budget, d, classes)
         if of.places < 8:
-            raise TooSmall(f"{d} columns and {classes} classes take at least {of.least} bytes; there are {budget} for them")
+            what = f"{d} columns" + f" and {classes} classes" * (classes > 1)
+            raise TooSmall(f"{what} take at least {of.least} bytes; there are {budget} for them")
         return of
 
     def fit_to(self, budget: int, d: int, classes: int) -> None:
@@ -47,21 +57,10 @@ class Classes:
             return
         of = self.check(budget, d, classes)
         if self.of is None:
-            self.state = portfolio(d, classes, of)
+            self.state = self.fresh(of, d, classes)
         elif of != self.of or (d, classes) != (self.d, self.classes):
-            self.state = grown(self.state, self.of, d, classes, of)
+            self.state = self.more(of, d, classes)
         self.budget, self.d, self.classes, self.of = budget, d, classes, of
-
-    def learn(self, X: NDArray[np.float64], y: NDArray[np.int64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Rows in their order; what was said about each before it was learned."""
-        said = np.empty((len(X), self.classes))
-        loop.learn(self.state, X, y, weight, said)
-        return said
-
-    def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        said = np.empty((len(X), self.classes))
-        loop.predict(self.state, X, said)
-        return said
 
     # --- what was found out -------------------------------------------------------------------------------------------------------
 
@@ -72,7 +71,7 @@ class Classes:
     @property
     def experts(self) -> list[str]:
         """Names of the members."""
-        return names(self.of)  # type: ignore[arg-type]
+        raise NotImplementedError
 
     def shares(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """At which rows, and who was believed; the last line is now."""
@@ -104,21 +103,82 @@ class Classes:
         sizes = {name: getattr(self, name) for name in ("small", "past", "budget", "d", "classes")}
         return {**sizes, "state": None if self.state is None else _named(self.state)}
 
-    @classmethod
-    def of_plain(cls, parts: dict[str, Any]) -> Self:
-        made = cls(bool(parts["small"]), bool(parts["past"]))
+    def refill(self, parts: dict[str, Any]) -> None:
+        """Take over what ``plain`` gave; this engine must be fresh."""
+        if (bool(parts["small"]), bool(parts["past"])) != (self.small, self.past):
+            raise ValueError("the portfolio was made with other parameters than its estimator has")
         if parts["state"] is None:
-            return made
+            return
         sizes = [parts[name] for name in ("budget", "d", "classes")]
         if not all(type(n) is int and n > 0 for n in sizes) or sizes[0] > 2**40:
             raise ValueError(f"a portfolio of {sizes}")
-        made.fit_to(*sizes)
-        _refill(made.state, parts["state"], "state")
-        _sound(made.state)
-        return made
+        self.fit_to(*sizes)
+        _refill(self.state, parts["state"], "state")
+        _sound(self.state)
 
 
-FIXED = ("members", "arow", "sees", "cap", "start", "length")  # these follow from the sizes
+class Classes(Engine):
+    """Rows and codes of classes in, probabilities out; nothing here knows names."""
+
+    def share_out(self, budget: int, d: int, classes: int) -> make.Plan:
+        return make.plan(budget, d, classes, self.small, self.past)
+
+    def fresh(self, of: Any, d: int, classes: int) -> Any:
+        return make.portfolio(d, classes, of)
+
+    def more(self, of: Any, d: int, classes: int) -> Any:
+        return make.grown(self.state, self.of, d, classes, of)
+
+    @property
+    def experts(self) -> list[str]:
+        return make.names(self.of)  # type: ignore[arg-type]
+
+    def learn(self, X: NDArray[np.float64], y: NDArray[np.int64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Rows in their order; what was said about each before it was learned."""
+        said = np.empty((len(X), self.classes))
+        classes.learn(self.state, X, y, weight, said)
+        return said
+
+    def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        said = np.empty((len(X), self.classes))
+        classes.predict(self.state, X, said)
+        return said
+
+
+class Reals(Engine):
+    """Rows and numbers in, predictions out, each with half the width of its interval."""
+
+    coverage = 0.9
+
+    def share_out(self, budget: int, d: int, classes: int) -> make_numbers.Plan:
+        return make_numbers.plan(budget, d, self.small, self.past)
+
+    def fresh(self, of: Any, d: int, classes: int) -> Any:
+        return make_numbers.numbers(d, of)
+
+    def more(self, of: Any, d: int, classes: int) -> Any:
+        return make_numbers.grown(self.state, self.of, self.d, d, of)  # type: ignore[arg-type]
+
+    @property
+    def experts(self) -> list[str]:
+        return make_numbers.names(self.of)  # type: ignore[arg-type]
+
+    def widths(self) -> NDArray[np.float64]:
+        return super().widths()[: self.d]
+
+    def learn(self, X: NDArray[np.float64], y: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Rows in their order; what was said about each before it was learned."""
+        said = np.empty((len(X), 2))
+        numbers.learn(self.state, X, y, weight, self.coverage, said)
+        return said
+
+    def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        said = np.empty((len(X), 2))
+        numbers.predict(self.state, X, said)
+        return said
+
+
+FIXED = ("members", "arow", "sees", "cap", "start", "length", "whole", "lags", "keep", "doubt")  # these follow from the sizes
 
 
 def _named(part: Any) -> Any:
@@ -137,20 +197,26 @@ def _refill(into: Any, parts: Any, where: str) -> None:
             _refill(target, value, f"{where}.{name}")
         elif not isinstance(value, np.ndarray) or (value.shape, value.dtype) != (target.shape, target.dtype):
             raise ValueError(f"{where}.{name} is not of the shape and type that its sizes give")
-        elif value.dtype.kind == "f" and not np.isfinite(value).all():
+        elif value.dtype.kind == "f" and not np.isfinite(value).all() and name != "moments":
             raise ValueError(f"{where}.{name} holds numbers that are not finite")
         else:
             target[:] = value
 
 
 def _sound(s: Any) -> None:
-    """Refuse what the compiled loop, which asks nothing, could not work on safely."""
+    """Refuse what the compiled loops, which ask nothing, could not work on safely."""
     rows, points, due = (int(n) for n in s.views.count)
-    lines, step, turn = (int(n) for n in s.record.count)
-    good = rows >= 0 and 0 <= points <= s.points.code.shape[1] and due >= 0 and 0 <= lines <= len(s.record.row) and step > 0 < turn
+    code = s.sample.code if hasattr(s, "sample") else s.points.code
+    good = rows >= 0 and 0 <= points <= code.shape[1] and due >= 0
     good &= bool(np.isin(s.views.form, (0, 1, 2)).all() and (s.views.unit > 0).all() and (s.views.median > 0).all())
-    good &= bool(np.isfinite(s.points.coef.astype(np.uint32).__lshift__(16).view(np.float32)).all() and (s.points.fade > 0).all())
-    good &= -1 <= int(s.past.last[0]) < len(s.past.prior) and s.past.last[1] > 0
+    if hasattr(s, "record"):
+        lines, step, turn = (int(n) for n in s.record.count)
+        good &= 0 <= lines <= len(s.record.row) and step > 0 and turn > 0 and bool((s.points.fade > 0).all())
+        good &= bool(np.isfinite((s.points.coef.astype(np.uint32) << np.uint32(16)).view(np.float32)).all())
+    if hasattr(s, "target"):
+        good &= bool(np.isfinite(s.target.moments[:5]).all() and s.target.moments[4] > 0 and (s.target.radius >= 0).all())
+    if hasattr(s, "past"):
+        good &= -1 <= int(s.past.last[0]) < len(s.past.prior) and bool(s.past.last[1] > 0)
     if not good:
         raise ValueError("counts, units or coefficients of the portfolio do not fit together")
 

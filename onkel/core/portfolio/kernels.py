@@ -16,8 +16,8 @@ DECAY = 0.995  # of the mean square gradient
 
 
 @compiled
-def measure(members, v, points, metric):
-    """metric[m, j]: what a step of column j's code adds to the exponent of member m."""
+def measure(members, v, points, metric, lags):
+    """metric[m, j]: what a step of column j's code adds to the exponent of member m; the last ``lags`` are earlier targets."""
     for m in range(len(members.width)):
         raw = members.raw[m]
         median = v.median[2 * raw + members.laplace[m]]
@@ -25,6 +25,8 @@ def measure(members, v, points, metric):
         for j in range(metric.shape[1]):
             b = base(v, raw, j)
             metric[m, j] = whole * (b if members.laplace[m] else b * b)
+        if members.lags[m] == 0:
+            metric[m, metric.shape[1] - lags :] = 0.0
         if members.rate[m] > 0.0:
             bend = points.bend[members.place[m]]
             for j in range(metric.shape[1]):

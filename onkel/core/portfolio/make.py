@@ -113,7 +113,7 @@ def portfolio(d: int, classes: int, of: Plan) -> Portfolio:
     kinds = table[:, :2].astype(i64)
     members = Members(
         kinds[:, 0].copy(), kinds[:, 1].copy(), table[:, 2].copy(), table[:, 3].copy(), 1.0 / (1.0 + table[:, 4]),
-        table[:, 5].copy(), np.where(learned, np.cumsum(learned) - 1, 0).astype(i64),
+        table[:, 5].copy(), np.where(learned, np.cumsum(learned) - 1, 0).astype(i64), np.zeros(M, i64), np.zeros(M, i64),
     )  # fmt: skip
     views = Views(
         np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d), np.ones(d, i64), np.zeros(d, i64), np.zeros(d), np.ones(d),

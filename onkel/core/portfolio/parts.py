@@ -15,6 +15,8 @@ class Members(NamedTuple):
     tau: Any  # what remains of a coefficient after a row
     rate: Any  # of the learned widths, 0 where they are fixed
     place: Any  # the row of ``bend`` that holds a member's learned widths
+    lags: Any  # 1: the last columns, which hold earlier targets, are seen, too
+    aim: Any  # numbers: 0 the target, 1 what the first line leaves over, 2 what the second does
 
 
 class Views(NamedTuple):
@@ -82,6 +84,35 @@ class Record(NamedTuple):
     weight: Any  # (lines, experts)  who was believed
     wrong: Any  # (experts + 3,)  mistakes or absolute errors of experts, stack, all of them together, no-change
     path: Any  # (lines, experts + 3)  the same over time
+
+
+class Lines(NamedTuple):
+    """Recursive least squares, one after the other: weights, and what is left unknown (a matrix, or its diagonal)."""
+
+    whole: Any  # 1: a matrix, 0: a diagonal
+    lags: Any
+    keep: Any  # what a row's weight is multiplied by with each further row
+    start: Any  # of the weights
+    doubt: Any  # where the matrix begins
+    weight: Any
+    matrix: Any
+
+
+class Target(NamedTuple):
+    """What targets were like, and how far predictions were off."""
+
+    moments: Any  # rows, mean, sum of squares, center, unit, last, the one before
+    radius: Any  # half the width of an interval, mean absolute error, its running mean for the mixture
+
+
+class Numbers(NamedTuple):
+    members: Members
+    views: Views
+    points: Points
+    lines: Lines
+    combiner: Combiner
+    target: Target
+    record: Record
 
 
 class Portfolio(NamedTuple):

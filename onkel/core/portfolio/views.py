@@ -94,8 +94,8 @@ def base(v, raw, j):
 
 
 @compiled
-def medians(v, code, n):
-    """Median distances between the first stored points, in both views and both metrics."""
+def medians(v, code, n, d):
+    """Median distances between the first stored points in their first d columns, in both views and both metrics."""
     n = min(n, 48)
     pairs = n * (n - 1) // 2
     if pairs == 0:
@@ -106,7 +106,7 @@ def medians(v, code, n):
         for b in range(a):
             for r in range(2):
                 squares, absolute = 0.0, 0.0
-                for j in range(len(v.mean)):
+                for j in range(d):
                     d = base(v, r, j) * (code[j, a] - code[j, b])
                     squares += d * d
                     absolute += abs(d)
