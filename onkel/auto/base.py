@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from onkel.auto.best import Best, best
 from onkel.auto.columns import Begin, Columns, frame_rows
 from onkel.core.portfolio.engine import TooSmall
 
@@ -154,7 +155,7 @@ class Auto(BaseEstimator):
         for wide_, many_ in ((begins[0], news[0]), (begins[-1], news[-1])):
             spare = _spare(wide_, many_)
             try:
-                engine.check(budget - spare, self._width(columns, wide_.count), many_.count)
+                engine.check(budget - spare, max(self._width(columns, wide_.count), 1), many_.count)
             except TooSmall as error:
                 raise ValueError(f"budget={self.budget!r} is too small: {error}, beside {spare} for names; give more") from None
         later, newer = {begin.row: begin for begin in begins}, {begin.row: begin for begin in news}
@@ -293,6 +294,20 @@ class Auto(BaseEstimator):
         """What each entry of ``widths_`` is: columns by name, categories and parts of dates apart."""
         self._fitted()
         return self._columns.labels  # type: ignore[union-attr]
+
+    def best(self) -> Best:
+        """The best single member as an ordinary learner with its state, frozen as it is now: name, learner, state, view.
+
+        ``learner.score(state, view(X))`` is what it says: scores of classes in the order in which they turned up, or numbers.
+        """
+        frozen = self.snapshot()
+        columns, engine = frozen._columns, frozen._engine
+
+        def numbers(X: Any) -> NDArray[np.float64]:
+            rows = frozen._rows(X, None, False)[0]
+            return _cut((columns.rows if isinstance(rows, list) else columns.matrix)(rows, False)[0], engine.d)  # type: ignore[union-attr]
+
+        return best(engine, numbers)
 
     def summary(self) -> str:
         """What it has learned, in words."""

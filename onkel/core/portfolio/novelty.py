@@ -155,7 +155,7 @@ def learn(s, X, nu, p):
             see(v, x, r.z, r.q, r.u)
         at = n
         if n >= places:  # row t takes the place of one of those before with chance places / t
-            at = int(noise(np.uint64(t)) % np.uint64(t))
+            at = np.int64(noise(np.uint64(t)) % np.uint64(t))
         else:
             v.count[1] = n + 1
         if at < places:
