@@ -28,6 +28,20 @@ def block_of(X: Any, kernel: Any, state: State) -> Store:
     return block
 
 
+def check_state(state: State, made_for: dict[str, Any]) -> None:
+    """Refuse a state that another learner has made: its arrays are laid out for that one's outputs, trace, budget and kernel."""
+    outputs, rows = made_for["number of scores"], state.base // max(state.m, 1)
+    other = state.made_for or {"number of scores": state.m, "step with a trace": rows > 1}
+    for what, has in other.items():
+        if made_for[what] != has:
+            raise ValueError(
+                f"state: it was made by a learner of another {what} ({has!r:.80}, not {made_for[what]!r:.80}). Go on with that "
+                "learner, or start anew from learner.init(); step sizes, lam, C, nu and a loss's parameters may change"
+            )
+    if state.m != outputs:
+        raise ValueError(f"state: it has {state.m} scores, and this learner {outputs}; start anew from learner.init()")
+
+
 def checked_targets(y: Any, loss: Any, outputs: int, n: int) -> NDArray[np.float64]:
     """y as checked numbers."""
     kind = loss.targets

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.checks import block_of, check_threads, checked_ids, checked_targets, checked_weights
+from onkel.core.checks import block_of, check_state, check_threads, checked_ids, checked_targets, checked_weights
 from onkel.core.drive import Trace, advance, score_block
 from onkel.core.loop import layout as at
 from onkel.core.maths.budget import NO_LIMIT, Budget
@@ -115,7 +116,18 @@ class Learner:
         if self.step.adaptive:
             num[at.ETA] = self.step.eta  # type: ignore[attr-defined]
             num[at.NUMBERS + at.ETA_B * m : at.NUMBERS + (at.ETA_B + 1) * m] = num[at.ETA]
-        return State(m, base, self.scalar, num)
+        return State(m, base, self.scalar, num, made_for=self.made_for)
+
+    @cached_property
+    def made_for(self) -> dict[str, Any]:
+        """What a state is laid out for; learners that share states agree on it."""
+        kernel = re.sub(r" at 0x[0-9a-f]+", "", repr(self.kernel))  # a function of the user's is known by its name
+        return {
+            "number of scores": self.outputs,
+            "step with a trace": self.step.adaptive,
+            "kernel": kernel,
+            "budget": (self.budget.size, self.budget.drop),
+        }
 
     def learn(
         self,
@@ -136,6 +148,7 @@ class Learner:
         for forgetting.
         """
         check_threads(threads)
+        check_state(state, self.made_for)
         block = self.read(X, state)
         targets = self.targets(y, len(block))
         names = None if ids is None else checked_ids(ids, len(block))
@@ -158,6 +171,7 @@ class Learner:
     def score(self, state: State, X: Any, *, threads: int = 1) -> Array:
         """f(x) + b of each row of X: (n,), or (n, m) for labels.  Never changes the state."""
         check_threads(threads)
+        check_state(state, self.made_for)
         return score_block(self, state, self.read(X, state), threads)
 
     # --- behind the doors: no checks from here on ---------------------------------------------------------------------------------

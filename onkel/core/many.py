@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.checks import check_threads, checked_weights
+from onkel.core.checks import check_state, check_threads, checked_weights
 from onkel.core.drive import Trace, advance, in_loop
 from onkel.core.learner import Learner
 from onkel.core.machine.blas import one_blas_thread
@@ -64,6 +64,7 @@ def learn_many(
     blocks: dict[Any, Store] = {}
     jobs = []
     for learner, state in zip(crew, starts, strict=True):
+        check_state(state, learner.made_for)
         # kernels differ, but what counts for reading is only what the model has learned from and the kernel's kind
         kind = (state.slots.dtype, state.width, type(state.store)) if state.width else None
         key = kind, "objects" in learner.kernel.takes

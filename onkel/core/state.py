@@ -40,6 +40,7 @@ class State:
     store: Store | None = None
     width: int = 0  # features; 0 before the first example, -1 for objects
     known: Known | None = None  # the ids of the stored examples, where ids were given
+    made_for: dict[str, Any] | None = None  # what a learner must have in common with the one that made it; None where a file did
 
     @property
     def t(self) -> int:
@@ -119,7 +120,7 @@ class State:
             aside[:] = self.slots
             arrays = self.num.copy(), aside, self.born.copy(), self.gram.copy()
         num, slots, born, gram = arrays
-        return State(self.m, self.base, self.scalar, num, slots, born, gram, store, self.width, self.known)
+        return State(self.m, self.base, self.scalar, num, slots, born, gram, store, self.width, self.known, self.made_for)
 
     def lay_out(self, block: Store, room: int, direct: bool, layers: int) -> None:
         """Arrays with ``room`` slots for points like those of the block, what is stored moved to the front, oldest first.
