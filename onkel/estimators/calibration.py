@@ -59,15 +59,15 @@ def sharpen(cells, scores, codes, weight, alpha):
         top = scores[t, 0]
         for z in range(1, m):
             top = larger(top, scores[t, z])
-        total = mean = square = 0.0
+        total = mean = square = own = 0.0
         for z in range(m):
             s = scores[t, z] - top
             p = math.exp(a * s)
+            own = p if z == codes[t] else own
             total += p
             mean += p * s
             square += p * s * s
-        own = math.exp(a * (scores[t, int(codes[t])] - top)) / total
-        cells[LEAST] += PACE * (alpha - (1.0 if own < cells[LEAST] else 0.0))
+        cells[LEAST] += PACE * (alpha - (1.0 if own < cells[LEAST] * total else 0.0))
         mean /= total
         spread = larger(square / total - mean * mean, 0.0)
         cells[INFORMATION] = MEMORY * cells[INFORMATION] + w * a * a * spread
