@@ -401,3 +401,31 @@ def test_an_older_film_stays_where_another_file_cannot_be_written(pictures, tmp_
 def test_a_model_that_has_seen_nothing_can_be_resumed(pictures, tmp_path):
     onkel.save(BackgroundSubtractor(budget=3), tmp_path / "new.onkel")
     assert main([str(pictures), "--resume", str(tmp_path / "new.onkel"), "--masks", str(tmp_path / "m"), "--quiet"]) == 0
+
+
+def test_a_picture_that_unpacks_to_more_than_is_allowed_is_skipped_before(pictures, tmp_path, capsys):
+    masks = tmp_path / "masks"
+    huge = bytearray((pictures / "in3.png").read_bytes())
+    huge[16:24] = (15000).to_bytes(4, "big") * 2  # what its header promises
+    (pictures / "in3.png").write_bytes(huge)
+    assert main([str(pictures), "--masks", str(masks), "--quiet"]) == 0
+    assert "in3.png: 15000x15000 has more than --max-pixels 67108864" in capsys.readouterr().err
+    assert len(list(masks.iterdir())) == 29
+    assert main([str(pictures), "--max-pixels", "100", "--quiet"]) == 1
+    assert f"{WIDTH}x{HEIGHT} has more than --max-pixels 100" in capsys.readouterr().err
+
+
+def test_one_row_of_many_pixels_makes_a_film(tmp_path):
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    for i in range(2):
+        cv2.imwrite(str(folder / f"{i}.png"), np.full((1, 100_000, 3), 90, np.uint8))
+    assert main([str(folder), "--out", str(tmp_path / "rows.mp4"), "--quiet"]) == 0
+
+
+@pytest.mark.parametrize("option", ["--out", "--boxes", "--masks", "--save"])
+def test_nothing_is_written_to_a_file_called_dash(option, pictures, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main([str(pictures), option, "-", "--quiet"]) == 2
+    assert f"{option} -: it is not written to the terminal" in capsys.readouterr().err
+    assert not (tmp_path / "-").exists()

@@ -324,3 +324,11 @@ def test_reading_goes_on_after_a_bad_piece(clip, monkeypatch):
     opened = av.open
     monkeypatch.setattr(av, "open", lambda *given, **more: Stumbling(opened(*given, **more)))
     assert len(list(frames.decoded(str(clip)))) >= whole - 2
+
+
+def test_what_an_address_may_lead_to():
+    from onkel.video.film.frames import Limits, _options
+
+    assert "file" not in _options("http://camera/list.m3u8", True, Limits())["protocol_whitelist"].split(",")
+    assert "http" not in _options("list.m3u8", False, Limits())["protocol_whitelist"].split(",")
+    assert "udp" in _options("list.m3u8", False, Limits(protocols="udp"))["protocol_whitelist"].split(",")

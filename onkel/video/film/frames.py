@@ -29,6 +29,25 @@ class Refused(InputError):
     """There is no such video; to ask again would not help."""
 
 
+MOST_PIXELS = 67_108_864  # 8192 x 8192; the default model of a picture takes some seventy bytes a pixel
+NETWORK = "tcp,udp,tls,http,https,httpproxy,crypto,data,srtp,rtp"  # what one address may lead to; no files of this machine
+LOCAL = "file,crypto,data"  # and what a file or a list of pieces may: nothing over the network
+
+
+class Limits(NamedTuple):
+    """What an input that nobody vouches for may cost, and what it may open."""
+
+    pixels: int = MOST_PIXELS
+    protocols: str = ""  # beside what its own kind of address needs
+
+    def check(self, width: int, height: int) -> None:
+        if width * height > self.pixels:
+            raise ValueError(f"{width}x{height} has more than --max-pixels {self.pixels}")
+
+
+USUAL = Limits()
+
+
 class Frame(NamedTuple):
     number: int  # counted from 0 in the input, before --every
     seconds: float
@@ -40,7 +59,7 @@ class Frame(NamedTuple):
 say = partial(progress.say, "onkel video")
 
 
-def read(source: str, retries: int = 10, wait: Callable[[float], Any] = time.sleep) -> Iterator[Frame]:
+def read(source: str, retries: int = 10, wait: Callable[[float], Any] = time.sleep, limits: Limits = USUAL) -> Iterator[Frame]:
     """All frames of `source`. A live source that breaks is opened again, waiting 1, 2, 4 ... 30 seconds in between;
     after `retries` attempts in a row without a frame it is given up. A file behind an address is read once, and an address
     that answers from the start that there is no such video is asked once. `wait` says with True that nobody wants more frames."""
@@ -49,11 +68,11 @@ def read(source: str, retries: int = 10, wait: Callable[[float], Any] = time.sle
         index = int(camera[1])
         yield from _live(lambda: webcam(index), f"camera {index}", retries, wait)
     elif source.startswith(LIVE):
-        yield from _live(lambda: decoded(source, remote=True), shown(source), retries, wait)
+        yield from _live(lambda: decoded(source, remote=True, limits=limits), shown(source), retries, wait)
     elif Path(source).is_dir():
-        yield from folder(Path(source))
+        yield from folder(Path(source), limits)
     elif Path(source).is_file():
-        yield from decoded(source)
+        yield from decoded(source, limits=limits)
     else:
         addresses = ", ".join(LIVE[:4])
         raise InputError(f"{shown(source)}: no such file or folder, and not a camera number or an address ({addresses} ...)")
@@ -102,7 +121,7 @@ def _live(connect: Callable[[], Iterator[Frame]], name: str, retries: int, wait:
             return
 
 
-def folder(path: Path) -> Iterator[Frame]:
+def folder(path: Path, limits: Limits = USUAL) -> Iterator[Frame]:
     """Pictures in the order of their names, digits read as numbers; one that is cut off or unreadable is told and skipped."""
     pictures = sorted(
         (p for p in path.iterdir() if p.suffix.lower() in PICTURES and not p.name.startswith(".")),
@@ -112,24 +131,27 @@ def folder(path: Path) -> Iterator[Frame]:
         raise InputError(f"{path}: no pictures ({', '.join(PICTURES)}) in this folder")
     for number, picture in enumerate(pictures):
         try:
-            yield Frame(number, number / 25.0, unpacked(picture.read_bytes()))
+            yield Frame(number, number / 25.0, unpacked(picture.read_bytes(), limits))
         except (ValueError, OSError) as error:
             say(f"{picture.name}: {getattr(error, 'strerror', None) or error}, skipped")
 
 
-def unpacked(content: bytes) -> np.ndarray:
+def unpacked(content: bytes, limits: Limits = USUAL) -> np.ndarray:
     """The picture (BGR, uint8) in the bytes of a file; one that was cut off is an error, where OpenCV paints its rest grey."""
     import cv2
 
     jpeg, png = content.startswith(b"\xff\xd8"), content.startswith(b"\x89PNG")
     if (jpeg and content.find(b"\xff\xd9", scan(content)) < 0) or (png and content.rfind(b"IEND") <= content.rfind(b"IDAT")):
         raise ValueError("the picture is cut off")
+    if png and len(content) > 24:  # before so much is unpacked
+        limits.check(int.from_bytes(content[16:20], "big"), int.from_bytes(content[20:24], "big"))
     try:
         image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR) if content else None
     except cv2.error as error:
         raise ValueError(f"not a readable picture ({error.err})") from error
     if image is None:
         raise ValueError("not a readable picture" if content else "the file is empty")
+    limits.check(image.shape[1], image.shape[0])
     return image
 
 
@@ -161,7 +183,7 @@ def webcam(index: int) -> Iterator[Frame]:
         capture.release()
 
 
-def decoded(source: str, remote: bool = False) -> Iterator[Frame]:
+def decoded(source: str, remote: bool = False, limits: Limits = USUAL) -> Iterator[Frame]:
     """A video file or stream through PyAV; broken packets and damaged pictures are told and skipped, each counted as one frame."""
     try:
         import av
@@ -169,7 +191,7 @@ def decoded(source: str, remote: bool = False) -> Iterator[Frame]:
         raise InputError("reading videos needs PyAV: pip install av") from error
     name = shown(source) if remote else source
     try:
-        container = av.open(source, timeout=PATIENCE if remote else None, options=_options(source))
+        container = av.open(source, timeout=PATIENCE if remote else None, options=_options(source, remote, limits))
     except (av.FFmpegError, OSError) as error:
         e = av.error
         final = (ValueError, LookupError, e.HTTPBadRequestError, e.HTTPUnauthorizedError, e.HTTPForbiddenError, e.HTTPNotFoundError)
@@ -184,6 +206,10 @@ def decoded(source: str, remote: bool = False) -> Iterator[Frame]:
         if not container.streams.video:
             raise Refused(f"{name}: holds no video")
         stream = container.streams.video[0]
+        try:
+            limits.check(stream.codec_context.width or 0, stream.codec_context.height or 0)
+        except ValueError as error:
+            raise Refused(f"{name}: {error}") from error
         stream.thread_type = "AUTO"
         listed = "hls" in container.format.name  # a list that grows; what else has a length is a file, wherever it lies
         live = remote and not container.duration and (listed or container.size <= 0)
@@ -225,9 +251,17 @@ def decoded(source: str, remote: bool = False) -> Iterator[Frame]:
                 number += 1
 
 
-def _options(source: str) -> dict[str, str]:
-    """RTSP over TCP, or UDP where a camera has only that; a file behind an address goes on where a connection broke."""
-    return {"rtsp_flags": "prefer_tcp"} if source.startswith("rtsp") else {"reconnect": "1"} if source.startswith("http") else {}
+def _options(source: str, remote: bool, limits: Limits) -> dict[str, str]:
+    """RTSP over TCP, or UDP where a camera has only that; a file behind an address goes on where a connection broke.
+
+    Whatever a playlist or a header names is opened only if it is of the input's own kind: nothing on this machine for an address,
+    nothing over the network for a file.
+    """
+    own = f"{source.split(':', 1)[0]},{NETWORK}" if remote else LOCAL
+    allowed = {"protocol_whitelist": f"{own},{limits.protocols}".rstrip(",")}
+    if source.startswith("rtsp"):
+        return {**allowed, "rtsp_flags": "prefer_tcp"}
+    return {**allowed, "reconnect": "1"} if source.startswith("http") else allowed
 
 
 def _cause(error: Exception) -> str:

@@ -102,7 +102,8 @@ class Film:
             cv2.putText(outlined, str(number), (x, max(10, y - 3)), cv2.FONT_HERSHEY_SIMPLEX, 0.4, (0, 0, 255), 1)
         picture = np.hstack([frame.image, heat(scores), cv2.cvtColor(mask, cv2.COLOR_GRAY2BGR), outlined])
         if (shrink := WIDEST / max(picture.shape)) < 1:
-            picture = cv2.resize(picture, None, fx=shrink, fy=shrink, interpolation=cv2.INTER_AREA)
+            height, width = (max(1, round(shrink * side)) for side in picture.shape[:2])  # of one row something is left
+            picture = cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)
         odd = [side % 2 for side in picture.shape[:2]]
         picture = cv2.copyMakeBorder(picture, 0, odd[0], 0, odd[1], cv2.BORDER_REPLICATE)  # H.264 wants even sides
         if self.stream is None:

@@ -19,7 +19,7 @@ from onkel.persist import load, save
 from onkel.terminal.arguments import natural, rectangle, whole, width_and_height
 from onkel.terminal.interrupt import Interrupt
 from onkel.terminal.progress import Progress
-from onkel.video.film.frames import Frame, InputError, read, runs_by_itself, say, shown
+from onkel.video.film.frames import MOST_PIXELS, Frame, InputError, Limits, read, runs_by_itself, say, shown
 from onkel.video.film.outputs import FILMS, Boxes, BoxFile, Film, Masks, OutputError
 from onkel.video.settings import RULES
 from onkel.video.subtractor import BackgroundSubtractor
@@ -167,6 +167,10 @@ def add_arguments(p: argparse.ArgumentParser) -> None:
     p.add_argument("--backend", choices=("cpu", "gpu"), help="where to compute (default cpu)")
     p.add_argument("--threads", metavar="N", type=whole, help="CPU threads (default: all)")
     p.add_argument("--retries", metavar="N", type=natural, default=10, help="attempts in a row to reopen a live input (default 10)")
+    most = f"largest frame, width x height (default {MOST_PIXELS:,})"
+    p.add_argument("--max-pixels", metavar="N", type=whole, default=MOST_PIXELS, help=most)
+    what = "what FFmpeg may open beside the input's own kind of address, with commas, such as file,udp (default: nothing)"
+    p.add_argument("--protocols", metavar="LIST", default="", help=what)
     p.add_argument("--quiet", "-q", action="store_true", help="no progress")
 
 
@@ -186,6 +190,8 @@ def check_outputs(args: argparse.Namespace) -> None:
         if not (given := getattr(args, name)):
             continue
         path, option = Path(given).resolve(), f"--{name} {given}"
+        if given == "-":
+            raise InputError(f"{option}: it is not written to the terminal; give a name, or ./- for a file called so")
         if path in taken and not (name == "save" and taken[path] == "--resume"):
             raise InputError(f"{option}: that is {taken[path]}; give another name")
         taken[path] = f"--{name}"
@@ -269,7 +275,7 @@ def process(args: argparse.Namespace) -> int:
     if runs_by_itself(args.input):
         warm_up(subtractor)
     stop = threading.Event()
-    ahead = Ahead(selected(read(args.input, args.retries, stop.wait), args), stop)
+    ahead = Ahead(selected(read(args.input, args.retries, stop.wait, Limits(args.max_pixels, args.protocols)), args), stop)
     frames = iter(ahead)
     outputs: Outputs | None = None
     problems: list[Exception] = []
