@@ -41,6 +41,7 @@ TABLES = {
     "quality": ("river", "what the self-tuning estimators reach on raw streams, beside what is asked of them"),
     "gpu": ("cupy", "learning on a graphics card"),
     "serve": ("fastapi", "the server beside a bare route and beside River behind one"),
+    "video-cuts": ("cv2", "F of the masks on labelled videos"),
     "video-gpu": ("cupy", "background subtraction on a graphics card"),
 }
 WHAT = f"video: background subtraction beside OpenCV's; {'; '.join(f'{name}: {line}' for name, (_, line) in TABLES.items())}"
@@ -87,6 +88,8 @@ def run_bench(arguments: argparse.Namespace) -> int:
     verdicts = [row.verdict for row in rows]
     print(f"{verdicts.count('met')} targets met, {verdicts.count('missed')} missed; {', '.join(map(str, files))}")
     if is_video:
+        print()
+        import_module("onkel.bench.video_cuts").report(arguments)
         print("\n".join(["", *gpu_rows()]))
     return 0
 

@@ -62,7 +62,7 @@ def gpu_report() -> list[str]:
     cp = cupy()
     bandwidth = copy_bandwidth(cp)
     lines = [f"device copy bandwidth {bandwidth / 1e12:.2f} TB/s, measured in this run"]
-    for rule in ("silk", "fold"):
+    for rule in ("silk", "fold1"):
         for name, (height, width) in SIZES.items():
             lines.append(f"{rule:5} {name:10} {resident(cp, rule, height, width, bandwidth)}")
     lines.append(many_cameras(cp))
@@ -168,7 +168,7 @@ def streaming(cp: Any, count: int = 120) -> list[str]:
 def agreement(frames: int = 80) -> list[str]:
     """Share of pixels whose GPU mask differs from the CPU's over a 640x480 scene."""
     lines = []
-    for rule in ("silk", "norma", "fold"):
+    for rule in ("silk", "norma", "fold1"):
         cpu, gpu, differing = BackgroundSubtractor(rule), BackgroundSubtractor(rule, backend="gpu"), []
         for frame in scene(480, 640, frames, 30):
             differing.append(np.mean(cpu.apply(frame) != gpu.apply(frame)))

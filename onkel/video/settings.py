@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-RULES = ("fold", "silk", "norma")
+RULES = ("fold", "fold1", "silk", "norma")
+FOLDING = ("fold", "fold1")  # today's default and the one before it, which older files go on with
 
 
 class Settings(NamedTuple):
@@ -29,6 +30,15 @@ class Settings(NamedTuple):
     light: bool
     unrest: float
     nu: float
+    texture: bool
+    shadows: bool
+    votes: bool
+    detectShadows: bool
+
+    @property
+    def folding(self) -> bool:
+        """Whether colours are folded together, under either generation of the default rule."""
+        return self.rule in FOLDING
 
     @property
     def sharpness(self) -> float:
@@ -71,11 +81,15 @@ def settle_settings(
     light: bool,
     unrest: float,
     nu: float | None,
+    texture: bool,
+    shadows: bool,
+    votes: bool,
+    detectShadows: bool,
 ) -> Settings:
     """Fill in what depends on the rule and refuse what cannot work."""
     if rule not in RULES:
         raise ValueError(f"rule={rule!r}: choose one of {', '.join(map(repr, RULES))}")
-    folding = rule == "fold"
+    folding = rule in FOLDING
     budget = (8 if folding else 20) if budget is None else whole("budget", budget, 256, "the colours kept per pixel")
     C = 0.12 if C is None else C
     lam = (0.008 if folding else 0.001) if lam is None else lam
@@ -98,9 +112,12 @@ def settle_settings(
         real(
             "nu", nu, lambda v: 0 < v < 1, "the share of lonely alarms to aim at must lie in (0, 1); None keeps the threshold fixed"
         )
-    for name, value in (("median", median), ("light", light)):
+    parts = {"texture": texture, "shadows": shadows, "votes": votes, "detectShadows": detectShadows}
+    for name, value in {"median": median, "light": light, **parts}.items():
         if not isinstance(value, bool | np.bool_) and (name != "median" or value is not None):
             raise ValueError(f"{name}={value!r}: give True or False")
+    if detectShadows and (rule != "fold" or not shadows):
+        raise ValueError("detectShadows=True: only rule='fold' with shadows=True knows shadows")
     if not folding and budget * C < 2 * rho:
         raise ValueError(
             f"budget * C = {budget * C:g} is under 2 rho = {2 * rho:g}: f could hardly reach rho, every pixel would "
@@ -123,4 +140,5 @@ def settle_settings(
         bool(light),
         float(unrest),
         0.0 if nu is None else float(nu),
+        *(bool(value) for value in parts.values()),
     )

@@ -24,8 +24,9 @@ class BackgroundSubtractor:
     when f(colour now) falls under a threshold. Then it learns: f <- f/(1 + lam) + a k(colour now, .) with the implicit step
     a = clip(rho - f/(1 + lam), 0, C/(1 + lam)).
 
-    rule        "fold" (the default: the rule above with similar colours folded together, light changes explained, and a
-                threshold that sets itself), "silk" (the paper's rule exactly), "norma" (truncated NORMA, for comparison)
+    rule        "fold" (the default: the rule above with similar colours folded together, light and soft shadows explained,
+                texture, ghosts told from objects, and a threshold that sets itself), "silk" (the paper's rule exactly), "norma"
+                (truncated NORMA, for comparison), "fold1" (the default of older versions, which their files go on with)
     budget      colours per pixel (default 8 for "fold", where one colour stands for many frames, else 20)
     sigma       width of the kernel, in grey levels of 0 .. 255; under "fold" a grey frame counts as if it were given three times
     C, lam, rho the largest coefficient of one frame, forgetting per frame, margin
@@ -34,11 +35,14 @@ class BackgroundSubtractor:
     backend     "cpu" or "gpu" (CuPy); threads: how many CPU threads (default all); cameras: how many videos in one object,
                 frames then come as (cameras, height, width[, 3])
 
-    Only for "fold" (each is measured by `onkel video eval --ablate`):
+    Only for "fold" and "fold1" (each is measured by `onkel video eval --ablate`):
     fold        fold into a stored colour with k > fold (None: never); move: how far that colour then moves
-    slow        largest coefficient of one frame while a pixel is foreground (None: C, no difference)
+    slow        largest coefficient of one frame while a pixel is foreground (None: C, no difference); under "fold"
+                an object learns a tenth of it, a ghost C
     light       take alarms back that a smooth change of light explains, and learn those pixels at once
     unrest      how strongly a pixel's own false alarms raise its bar (0: not at all)
+    texture, shadows, votes   only "fold": find what has changed its texture; take soft shadows out of the mask; tell ghosts from
+                objects by what is beyond their edges. detectShadows: mark shadows 127, as OpenCV does
     nu          share of lonely alarms in a frame that the threshold aims at (None: threshold fixed)
 
     >>> import numpy as np
@@ -71,13 +75,24 @@ class BackgroundSubtractor:
         light: bool = True,
         unrest: float = 40.0,
         nu: float | None = 0.002,
+        texture: bool = True,
+        shadows: bool = True,
+        votes: bool = True,
+        detectShadows: bool = False,
         backend: str = "cpu",
         cameras: int = 1,
         threads: int | None = None,
     ):
-        self.settings = settle_settings(rule, budget, sigma, C, lam, threshold, rho, median, fold, move, slow, light, unrest, nu)
+        parts = texture, shadows, votes, detectShadows
+        self.settings = settle_settings(
+            rule, budget, sigma, C, lam, threshold, rho, median, fold, move, slow, light, unrest, nu, *parts
+        )
         if backend not in ("cpu", "gpu"):
             raise ValueError(f"backend={backend!r}: choose 'cpu' or 'gpu'")
+        if backend == "gpu" and rule == "fold":
+            raise ValueError(
+                "backend='gpu' does not know rule='fold' yet: give rule='fold1', the default before it, or silk or norma"
+            )
         self.backend, self.cameras = backend, whole("cameras", cameras, math.inf, "how many videos in one object")
         self.threads = os.cpu_count() or 1 if threads is None else whole("threads", threads, 1024, "CPU threads")
         self._models: list[Any] = []
@@ -200,21 +215,21 @@ class BackgroundSubtractor:
             )
         height, width, channels = (*shape, 1)[:3]
         settings = self.settings
-        if settings.rule == "fold" and channels == 1:
+        if settings.folding and channels == 1:
             settings = settings._replace(sigma=settings.sigma / math.sqrt(3.0))
-        folding = self.settings.rule == "fold"
         model: Any
         if self.backend == "gpu":  # CuPy is imported only when asked for
             from onkel.video.gpu import fold as folds
             from onkel.video.gpu import paper as papers
 
-            model = folds.Fold if folding else papers.Exact
+            model = folds.Fold if settings.folding else papers.Exact
             self._models = [model(settings, self.cameras, height, width, channels, image.dtype)]
         else:
-            from onkel.video.cpu.fold import Fold
+            from onkel.video.cpu.fold import Fold1
             from onkel.video.cpu.paper import Exact
+            from onkel.video.cpu.second import Fold
 
-            model = Fold if folding else Exact
+            model = {"fold": Fold, "fold1": Fold1}.get(settings.rule, Exact)
             self._models = [model(settings, height, width, channels, image.dtype, self.threads) for _ in range(self.cameras)]
         self._shape, self._dtype = image.shape, image.dtype
         self._mask = np.zeros(image.shape[: 2 if self.cameras == 1 else 3], np.uint8)
@@ -255,6 +270,8 @@ class BackgroundSubtractor:
         """The inverse of `_to_file`; parameters, shapes and types are checked, nothing in the file is run."""
         arrays, settings = header["arrays"], dict(header["settings"])
         settings["nu"] = settings["nu"] or None
+        if settings["rule"] == "fold" and "votes" not in settings:  # written before there was another one
+            settings["rule"] = "fold1"
         settings["fold"] = settings["fold"] if settings["fold"] <= 1 else None
         cameras, shape, scalars = header["cameras"], header["shape"], header["scalars"]
         self = cls(**settings, backend=header["backend"], cameras=cameras, threads=threads)

@@ -426,6 +426,6 @@ def test_one_row_of_many_pixels_makes_a_film(tmp_path):
 @pytest.mark.parametrize("option", ["--out", "--boxes", "--masks", "--save"])
 def test_nothing_is_written_to_a_file_called_dash(option, pictures, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert main([str(pictures), option, "-", "--quiet"]) == 2
+    assert main([str(pictures), option, "-", "--quiet"]) == 1
     assert f"{option} -: it is not written to the terminal" in capsys.readouterr().err
     assert not (tmp_path / "-").exists()

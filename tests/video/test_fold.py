@@ -1,4 +1,4 @@
-"""The default rule, one pixel at a time, against slow plain Python in float64 with explicit decay."""
+"""The default rule of older versions, one pixel at a time, against slow plain Python in float64 with explicit decay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onkel.video.cpu.fold import BOOST, CALM
 
 
 class Pixel:
-    """A video of one pixel: rule "fold" without light and with a fixed threshold, as docs/video.md tells it."""
+    """A video of one pixel: rule "fold1" without light and with a fixed threshold, as docs/video.md tells it."""
 
     def __init__(self, whole, budget=8, sigma=20.0, C=0.12, lam=0.008, threshold=0.6, fold=0.7, move=0.2, slow=0.007, rho=1.0):
         self.budget, self.sigma, self.C, self.lam, self.threshold, self.rho = budget, sigma, C, lam, threshold, rho
@@ -80,7 +80,7 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize(("dtype", "channels"), [(np.uint8, 3), (np.float32, 3), (np.uint8, 1)])
 def test_a_pixel_follows_the_rule_as_told(options, dtype, channels):
-    subtractor = BackgroundSubtractor(threads=1, light=False, nu=None, **{"threshold": 0.6, **options})
+    subtractor = BackgroundSubtractor("fold1", threads=1, light=False, nu=None, **{"threshold": 0.6, **options})
     twin = Pixel(dtype == np.uint8, **{**options, "sigma": options.get("sigma", 20.0) / (1.0 if channels == 3 else np.sqrt(3.0))})
     for t, x in enumerate(colours(1, channels).astype(dtype)):
         rate = 0.1 if t % 50 == 49 else -1

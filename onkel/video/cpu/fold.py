@@ -267,8 +267,10 @@ BOOST = 2.0  # a foreground pixel t frames after a start learns with max(slow, B
 CALM = 150  # frames after which a disturbance is over
 
 
-class Fold:
-    """The default rule; see `step`, `explain`, `settle`."""
+class Fold1:
+    """The default rule, first generation; see `step`, `explain`, `settle`."""
+
+    theta_range = THETA_RANGE
 
     def __init__(self, settings: Settings, height: int, width: int, channels: int, dtype: np.dtype, threads: int):
         self.settings = settings
@@ -288,46 +290,21 @@ class Fold:
 
     def apply(self, frame: np.ndarray, out: np.ndarray, learn: bool, forgetting: float | None) -> None:
         s, g = self.settings, self.grid
-        pixels, flat = g.in_blocks(frame), frame.reshape(g.pixels, g.channels)
+        flat = frame.reshape(g.pixels, g.channels)
         if self.frames == 0:
-            out[...] = 0
-            if learn:
-                self.start(pixels, flat)
+            self.start(flat, out, learn)
             return
         shrink, cap = s.step(forgetting)
         slow = min(cap, max(s.slow, BOOST / max(1, self.calm_frames)))
         shade = min(cap, max(SHADES * s.slow, slow))
-        bits, rounding, near = slot_mask(s.budget), 0.5 if g.dtype == np.uint8 else 0.0, s.fold
-        numbers = (s.sharpness, g.far, self.scale, shrink, cap, shade, slow, s.rho, near, s.move, rounding, self.theta)
-        rule = FoldRule(*numbers, s.unrest / 255.0)
-
-        def work(part: int, turns: np.ndarray) -> None:
-            step(pixels, turns, self.state, rule, learn, g.score_blocks, g.raw_blocks, g.scratch[part], bits)
-
-        g.crew.run(work, g.blocks, meanwhile=self.light and partial(self.light.compare, flat, self.reference))
-        limit, explained = 2.0 * s.sigma**2 * -np.log(min(self.theta / s.rho, 0.99)), 0
-        before = self.previous.reshape(-1)
-        if self.light:
-            explained = self.light.take_back(flat, self.reference, before, g.raw_blocks.reshape(-1), limit)
-        if learn and explained:
-            coefficient = s.rho / (self.scale * shrink)
-            learn_now(pixels, self.points, self.coef, self.used, g.raw_blocks, s.sharpness, s.fold, coefficient)
-        raw, unrest, previous = g.image(g.raw_blocks), g.image(self.unrest), g.image(self.previous)
-        lonely = self.settlers.run(
-            lambda part, turns: settle(
-                flat.ravel(), raw, out, unrest, previous, self.spare.ravel(), turns, 7, learn, g.column[part], g.count[part]
-            ),
-            g.height,
-        )
-        if not s.median:
-            np.equal(raw, ALARM, out=out.view(np.bool_))
-            np.multiply(out, ALARM, out=out)
+        explained = self.raise_alarms(flat, shrink, (cap, shade, slow), learn)
+        lonely = self.settle(flat, out, learn)
         if not learn:
             return
         # the colour that each pixel last showed as background: the frame, except where an object is
-        settled = keep_objects(self.reference, self.spare, before, before.view(np.uint64), limit if s.light else 0.0)
+        before = self.previous.reshape(-1)
+        settled = keep_objects(self.reference, self.spare, before, before.view(np.uint64), self.limit if s.light else 0.0)
         self.reference, self.spare = self.spare, self.reference
-        self.frames += 1
         self.calm_frames += 1
         if explained > LIGHT_SHARE * g.pixels or settled > LOST_SHARE * g.pixels:
             self.calm_frames, self.disturbed = 0, 1
@@ -337,16 +314,67 @@ class Fold:
             self.calm_frames, self.disturbed = max(self.calm_frames, CALM), 0
         elif self.calm_frames > CALM:
             self.disturbed = 0
+        self.end(lonely, shrink)
+
+    def raise_alarms(self, flat: np.ndarray, shrink: float, caps: tuple[float, ...], learn: bool) -> int:
+        """Score every pixel, learn, and take back what light explains; how many alarms that were."""
+        s, g = self.settings, self.grid
+        pixels = g.in_blocks(flat)
+        bits, rounding, near = slot_mask(s.budget), 0.5 if g.dtype == np.uint8 else 0.0, s.fold
+        numbers = (s.sharpness, g.far, self.scale, shrink, *caps, s.rho, near, s.move, rounding, self.theta)
+        rule = FoldRule(*numbers, s.unrest / 255.0)
+
+        def work(part: int, turns: np.ndarray) -> None:
+            step(pixels, turns, self.state, rule, learn, g.score_blocks, g.raw_blocks, g.scratch[part], bits)
+
+        g.crew.run(work, g.blocks, meanwhile=self.light and partial(self.light.compare, flat, self.reference))
+        if not self.light:
+            return 0
+        alarms, before = g.raw_blocks.reshape(-1), self.previous.reshape(-1)
+        explained = self.light.take_back(flat, self.reference, before, alarms, self.limit)
+        if learn and explained:
+            coefficient = s.rho / (self.scale * shrink)
+            learn_now(pixels, self.points, self.coef, self.used, g.raw_blocks, s.sharpness, s.fold, coefficient)
+        return explained
+
+    @property
+    def limit(self) -> float:
+        """The squared distance at which a colour with the full coefficient falls under the threshold."""
+        s = self.settings
+        return 2.0 * s.sigma**2 * -float(np.log(min(self.theta / s.rho, 0.99)))
+
+    def settle(self, flat: np.ndarray, out: np.ndarray, learn: bool) -> int:
+        """The median of the alarms, and the lesson of the false ones; how many were lonely."""
+        g = self.grid
+        raw, unrest, previous = g.image(g.raw_blocks), g.image(self.unrest), g.image(self.previous)
+        lonely = self.settlers.run(
+            lambda part, turns: settle(
+                flat.ravel(), raw, out, unrest, previous, self.spare.ravel(), turns, 7, learn, g.column[part], g.count[part]
+            ),
+            g.height,
+        )
+        if not self.settings.median:
+            np.equal(raw, ALARM, out=out.view(np.bool_))
+            np.multiply(out, ALARM, out=out)
+        return lonely
+
+    def end(self, lonely: int, shrink: float) -> None:
+        """The frame has been learned: the threshold and the decay of the next one."""
+        s = self.settings
+        self.frames += 1
         if s.threshold is None and s.nu:
-            rate = max(lonely / g.pixels, 1e-5)
-            low, high = (s.rho * v for v in THETA_RANGE)
+            rate = max(lonely / self.grid.pixels, 1e-5)
+            low, high = (s.rho * v for v in self.theta_range)
             self.theta = min(max(self.theta * (s.nu / rate) ** 0.02, low), high)
         self.scale *= shrink
         self.tidy()
 
-    def start(self, pixels: np.ndarray, flat: np.ndarray) -> None:
+    def start(self, flat: np.ndarray, out: np.ndarray, learn: bool) -> None:
         """The first frame is background: one colour per pixel with the full coefficient rho."""
-        self.points[:, 0] = pixels.transpose(0, 2, 1)
+        out[...] = 0
+        if not learn:
+            return
+        self.points[:, 0] = self.grid.in_blocks(flat).transpose(0, 2, 1)
         self.coef[:, 0] = self.settings.rho
         self.reference[:] = flat
         self.grid.score_blocks[:] = self.settings.rho

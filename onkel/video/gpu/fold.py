@@ -1,4 +1,4 @@
-"""The default rule on the card; see fold.cu."""
+"""The default rule's first generation on the card; see fold.cu."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ f4, i4, i8 = np.float32, np.int32, np.int64
 
 
 class Fold(Gpu):
-    """The twin of `cpu.fold.Fold`, its steps one kernel each."""
+    """The twin of `cpu.fold.Fold1`, its steps one kernel each."""
 
     def __init__(self, settings: Settings, cameras: int, height: int, width: int, channels: int, dtype: np.dtype):
         super().__init__(settings, cameras, height, width, channels, dtype)

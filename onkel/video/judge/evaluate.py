@@ -222,15 +222,30 @@ def _below(axes: Any) -> None:
     axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
 
 
+HIT, FALSE, MISSED = (255, 255, 255), (60, 60, 230), (230, 140, 40)  # BGR
+
+
+def coloured(found: np.ndarray, labels: np.ndarray | None) -> np.ndarray:
+    """A mask in colours: hits white, false alarms red, missed pixels blue; dark grey where nobody judges."""
+    picture = np.zeros((*found.shape, 3), np.uint8)
+    if labels is None:
+        picture[found > 0] = HIT
+        return picture
+    truth, ground, found = labels == OBJECT, (labels == BACKGROUND) | (labels == SHADOW), found > 0
+    picture[~truth & ~ground] = 40
+    picture[found & truth], picture[found & ground], picture[~found & truth] = HIT, FALSE, MISSED
+    return picture
+
+
 def contact_sheet(sequence: Sequence, results: list[Result], sample_every: int, path: str | Path) -> None:
-    """Frames, labels and everyone's masks side by side, as one PNG."""
+    """Frames, labels and everyone's masks side by side, as one PNG: hits white, false alarms red, missed pixels blue."""
     import cv2
 
     rows = []
     kept = [(frame, labels) for i, (_, frame, labels) in enumerate(sequence.frames()) if i % sample_every == 0]
     for i, (frame, labels) in enumerate(kept):
-        masks = [np.zeros(frame.shape[:2], np.uint8) if labels is None else labels, *(r.samples[i] for r in results)]
-        row = np.hstack([frame, *(cv2.cvtColor(m, cv2.COLOR_GRAY2BGR) for m in masks)])
+        known = cv2.cvtColor(np.zeros(frame.shape[:2], np.uint8) if labels is None else labels, cv2.COLOR_GRAY2BGR)
+        row = np.hstack([frame, known, *(coloured(r.samples[i], labels) for r in results)])
         size = (200 * (2 + len(results)), round(200 * frame.shape[0] / frame.shape[1]))
         rows.append(cv2.resize(row, size, interpolation=cv2.INTER_AREA))
         rows[-1][:, ::200] = 128
@@ -246,7 +261,10 @@ def ablations() -> dict[str, dict[str, Any]]:
     return {
         "as it is": {},
         "no folding": {"fold": None, "budget": 20},
-        "foreground learns as fast": {"slow": None},
+        "no votes": {"votes": False},
+        "no texture": {"texture": False},
+        "no shadows": {"shadows": False},
+        "the rule before": {"rule": "fold1"},
         "no light": {"light": False},
         "no unrest": {"unrest": 0.0},
         "fixed threshold .6": {"nu": None},
