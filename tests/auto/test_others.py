@@ -138,3 +138,22 @@ def test_river_twins():
     for i in range(200):
         model.learn_one({"a": float(i % 7), "b": "text"})
     assert model.score_one({"a": 90.0, "b": "other"}) > 0.5 > model.score_one({"a": 3.0, "b": "text"})
+
+
+def test_the_best_member_is_an_ordinary_learner():
+    from onkel import AutoClassifier
+
+    X, y = waves()
+    model = AutoRegressor(past=False).partial_fit(X, y)
+    name, learner, state, view = model.best()
+    assert name in model.weights_
+    said = learner.score(state, view(X))
+    assert np.abs(said - y).mean() < np.abs(y.mean() - y).mean()
+    classes = AutoClassifier().partial_fit(X, np.digitize(X[:, 0], [-1, 1]))
+    name, learner, state, view = classes.best()
+    names = np.array(list(classes._names))
+    assert (names[learner.score(state, view(X)).argmax(axis=1)] == np.digitize(X[:, 0], [-1, 1])).mean() > 0.9
+    two = AutoClassifier(members="small").partial_fit(X, X[:, 0] > 0)
+    name, learner, state, view = two.best()
+    second = list(two._names)[1]
+    assert ((learner.score(state, view(X)) > 0) == ((X[:, 0] > 0) == second)).mean() > 0.9
