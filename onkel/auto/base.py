@@ -155,7 +155,7 @@ class Auto(BaseEstimator):
         for wide_, many_ in ((begins[0], news[0]), (begins[-1], news[-1])):
             spare = _spare(wide_, many_)
             try:
-                engine.check(budget - spare, max(self._width(columns, wide_.count), 1), many_.count)
+                engine.check(budget - spare, max(wide_.count, 1), many_.count)
             except TooSmall as error:
                 raise ValueError(f"budget={self.budget!r} is too small: {error}, beside {spare} for names; give more") from None
         later, newer = {begin.row: begin for begin in begins}, {begin.row: begin for begin in news}
@@ -163,7 +163,7 @@ class Auto(BaseEstimator):
         said = []
         for a, b in zip(cuts, [*cuts[1:], len(X)]):
             wide, many = later.get(a, wide), newer.get(a, many)
-            cap = self._width(columns, wide.count)
+            cap = wide.count
             early = None
             if engine.state is not None and (cap, many.count) != (engine.d, engine.classes):
                 early = engine.predict(_cut(X[a : a + 1], engine.d))
@@ -171,10 +171,6 @@ class Auto(BaseEstimator):
             out = engine.learn(_cut(X[a:b], cap), None if codes is None else codes[a:b], weight[a:b])
             said += [out] if early is None else [early, out[1:]]
         return said
-
-    def _width(self, columns: Columns, width: int) -> int:
-        """Columns that there is room for: arrays come as they are, others bring new ones now and then."""
-        return width if columns.width == width else -(-width // 8) * 8
 
     def _said(self, X: Any) -> Any:
         """What is said about rows that have been checked."""
@@ -256,7 +252,7 @@ class Auto(BaseEstimator):
             made._engine.refill(parts["model"]["engine"])
             made._columns = Columns.of(parts["model"]["columns"])
             made._take_names(parts["model"]["names"])
-            if made._width(made._columns, len(made._columns)) != made._engine.d:
+            if len(made._columns) != made._engine.d:
                 raise ValueError(f"{len(made._columns)} columns, and a portfolio of {made._engine.d}")
         return made
 
