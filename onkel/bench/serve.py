@@ -63,7 +63,8 @@ uvicorn.run(app, port=int(sys.argv[1]), log_level="error")
 
 def report(arguments: argparse.Namespace) -> int:
     rounds, seconds = (3, 1.0) if arguments.quick else (7, 2.0)
-    with tempfile.TemporaryDirectory(dir=".") as folder, ExitStack() as running:
+    Path("results").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir="results") as folder, ExitStack() as running:
         ports = {name: running.enter_context(server(name, Path(folder))) for name in ("onkel", "bare", "river")}
         print(f"an fsync on this disk: {1e3 * fsync(Path(folder)):.2f} ms; {CONNECTIONS} connections, {FEATURES} features")
         asked, single, batch = body(1, labels=False), body(1), body(64)
