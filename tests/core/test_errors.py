@@ -31,7 +31,7 @@ from onkel import (
     Square,
     Structured,
 )  # fmt: skip
-from tests.core.test_laws import as_bytes
+from tests.core.support import as_bytes
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))

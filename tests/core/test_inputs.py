@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import onkel
 from onkel import RBF, Hinge, Labels, Novelty, Square, Structured
-from tests.core.test_laws import same
+from tests.core.support import same
 
 RNG = np.random.default_rng(0)
 X = np.round(RNG.normal(size=(60, 3)) * 4)  # whole numbers, so that every form can hold them
