@@ -13,9 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.auto.twins import AutoClassifier as AutoClassifier
-from onkel.auto.twins import AutoDetector as AutoDetector
-from onkel.auto.twins import AutoRegressor as AutoRegressor
 from onkel.core.gate import must
 from onkel.estimators import classifier, novelty, regressor
 from onkel.estimators.examples import Encoded
@@ -27,6 +24,10 @@ need("onkel.river", "river")
 
 from river import base  # noqa: E402
 from river.utils import dataframe  # noqa: E402
+
+from onkel.auto.twins import AutoClassifier as AutoClassifier  # noqa: E402
+from onkel.auto.twins import AutoDetector as AutoDetector  # noqa: E402
+from onkel.auto.twins import AutoRegressor as AutoRegressor  # noqa: E402
 
 
 class _RiverModel(base.Estimator):

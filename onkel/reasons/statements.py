@@ -275,6 +275,11 @@ def recommended(run: Run, rho: float) -> tuple[theory.Settings | None, theory.Se
 
     two = three = None
     as_run = math.inf
+    largest = float(order[-1])
+    for share in np.linspace(0.02, 1.5, 400) if largest > 0 else ():  # Theorem 3 knows no rho: g is scaled so that mu = 1
+        factor = 1.0 / (share * largest)
+        found = theory.norma_mistakes(1.0, B=factor * norm, X=run.size, K=factor * hinge(1.0 / factor))
+        three = found if three is None or found.bound < three.bound else three
     usable = isinstance(run.learner.step, Explicit) and math.isfinite(run.eta) and run.eta * run.lam < 1
     for scale in np.geomspace(0.1, 100.0, 31) * max(rho, 1e-3):
         for share in np.linspace(0.02, 1.5, 38):
@@ -286,8 +291,6 @@ def recommended(run: Run, rho: float) -> tuple[theory.Settings | None, theory.Se
             K, B = factor * hinge(mu / factor), factor * norm
             found = theory.norma_margin_errors(mu, rho, B=B, X=run.size, K=K)
             two = found if two is None or found.bound < two.bound else two
-            found = theory.norma_mistakes(mu, B=B, X=run.size, K=K)
-            three = found if three is None or found.bound < three.bound else three
             if usable:
                 bound = theory.norma_margin_errors_as_run(mu, rho, eta=run.eta, lam=run.lam, B=B, X=run.size, K=K, m=run.m)
                 as_run = min(as_run, bound)

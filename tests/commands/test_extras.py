@@ -73,4 +73,4 @@ def test_every_extra_that_is_named_exists_and_brings_the_package():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     called = {"cv2": "opencv"}
     for module, extra in EXTRAS.items():
-        assert any(called.get(module, module) in package for package in extras[extra]), module
+        assert any(called.get(module, module.replace("_", "-")) in package for package in extras[extra]), module

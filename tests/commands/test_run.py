@@ -42,7 +42,8 @@ def test_every_format_gives_the_same_model(folder, monkeypatch, capsys):
     assert len({report["error"] for report in reports}) == 1
     assert reports[0]["rows"] == 1500
     assert reports[0]["error"] < 0.25 < reports[0]["error_of_last_label"]
-    assert capsys.readouterr().err == ""
+    said = capsys.readouterr().err.splitlines()
+    assert all(" rows, " in line for line in said)  # nothing but progress, where the machine is slow
 
 
 def test_a_csv_without_header(folder, capsys):

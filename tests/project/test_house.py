@@ -34,9 +34,11 @@ LONG = {  # more than 80 lines or 12 arguments, and why
     "core/loop/step.py": "likewise",
     "core/recipes.py": "what a caller may choose, by name",
     "core/portfolio/classes.py": "one example through all members, in order",
+    "core/portfolio/numbers.py": "likewise",
     "reasons/ledger.py": "one step of the loop again, with all that it knows",
     "server/app.py": "routes, one after the other",
     "video/cpu/fold.py": "one pixel, in order",
+    "video/cpu/second.py": "likewise",
     "video/settings.py": "what a caller may choose, by name",
     "video/subtractor.py": "what a caller may choose, by name",
 }

@@ -105,7 +105,7 @@ def test_no_binary_file_but_the_pictures_of_the_readme():
     pictures = {"docs/demo.png", "docs/ilk_fig1.png", "docs/drifting_streams.png"}
     pictures |= {f"docs/explain_{name}.png" for name in ("digit", "alert", "meter")} | {"docs/theory_regret.png"}
     pictures |= {f"docs/video_{name}.png" for name in ("boats", "person", "clouds")}
-    pictures |= {f"docs/server-{name}.png" for name in ("dark", "light")}
+    pictures |= {"docs/server.png"}
     assert binary <= pictures
     assert all((ROOT / picture).stat().st_size < 300_000 for picture in pictures)
 
