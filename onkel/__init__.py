@@ -9,7 +9,63 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the same names for type checkers and editors, which do not run __getattr__
+    from onkel.auto.classifier import AutoClassifier as AutoClassifier
+    from onkel.auto.detector import AutoDetector as AutoDetector
+    from onkel.auto.regressor import AutoRegressor as AutoRegressor
+    from onkel.auto.scaler import Scaler as Scaler
+    from onkel.core.learner import Learner as Learner
+    from onkel.core.learner import Trace as Trace
+    from onkel.core.many import learn_many as learn_many
+    from onkel.core.maths.budget import Budget as Budget
+    from onkel.core.maths.kernels import RBF as RBF
+    from onkel.core.maths.kernels import Laplacian as Laplacian
+    from onkel.core.maths.kernels import Linear as Linear
+    from onkel.core.maths.kernels import Matern as Matern
+    from onkel.core.maths.kernels import Polynomial as Polynomial
+    from onkel.core.maths.labelled import Softmax as Softmax
+    from onkel.core.maths.labelled import Structured as Structured
+    from onkel.core.maths.labels import Labels as Labels
+    from onkel.core.maths.losses import EpsilonInsensitive as EpsilonInsensitive
+    from onkel.core.maths.losses import Hinge as Hinge
+    from onkel.core.maths.losses import Huber as Huber
+    from onkel.core.maths.losses import Logistic as Logistic
+    from onkel.core.maths.losses import Novelty as Novelty
+    from onkel.core.maths.losses import Square as Square
+    from onkel.core.maths.steps import Adaptive as Adaptive
+    from onkel.core.maths.steps import Alma as Alma
+    from onkel.core.maths.steps import Explicit as Explicit
+    from onkel.core.maths.steps import Implicit as Implicit
+    from onkel.core.maths.steps import InvSqrt as InvSqrt
+    from onkel.core.maths.steps import SqrtDecay as SqrtDecay
+    from onkel.core.maths.user_kernel import kernel as kernel
+    from onkel.core.maths.user_loss import loss as loss
+    from onkel.core.recipes import alma as alma
+    from onkel.core.recipes import ilk as ilk
+    from onkel.core.recipes import norma as norma
+    from onkel.core.recipes import pa as pa
+    from onkel.core.recipes import perceptron as perceptron
+    from onkel.core.recipes import silk as silk
+    from onkel.core.recipes import svmd as svmd
+    from onkel.core.state import State as State
+    from onkel.estimators.classifier import KernelClassifier as KernelClassifier
+    from onkel.estimators.features import Nystroem as Nystroem
+    from onkel.estimators.features import RandomFeatures as RandomFeatures
+    from onkel.estimators.novelty import NoveltyDetector as NoveltyDetector
+    from onkel.estimators.regressor import KernelRegressor as KernelRegressor
+    from onkel.persist import load as load
+    from onkel.persist import save as save
+    from onkel.reasons.certify import certify as certify
+    from onkel.reasons.change import change as change
+    from onkel.reasons.explain import explain as explain
+    from onkel.reasons.importance import importance as importance
+    from onkel.reasons.unlearn import forget as forget
+    from onkel.reasons.unlearn import unlearn as unlearn
+    from onkel.reasons.unlearn import verify as verify
+    from onkel.server.client import AsyncClient as AsyncClient
+    from onkel.server.client import Client as Client
 
 __version__ = "0.1.0"
 
@@ -59,13 +115,15 @@ def undisturbed() -> Iterator[None]:
             gc.enable()
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'onkel' has no attribute {name!r}")
-    with undisturbed():
-        value = getattr(import_module(f"onkel.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # else any name would pass
+
+    def __getattr__(name: str) -> Any:
+        if name not in _WHERE:
+            raise AttributeError(f"module 'onkel' has no attribute {name!r}")
+        with undisturbed():
+            value = getattr(import_module(f"onkel.{_WHERE[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
