@@ -38,7 +38,7 @@ LONG = {  # more than 80 lines or 12 arguments, and why
     "reasons/ledger.py": "one step of the loop again, with all that it knows",
     "server/app.py": "routes, one after the other",
     "video/cpu/fold.py": "one pixel, in order",
-    "video/cpu/second.py": "likewise",
+    "video/cpu/texture.py": "likewise",
     "video/settings.py": "what a caller may choose, by name",
     "video/subtractor.py": "what a caller may choose, by name",
 }
