@@ -3,6 +3,6 @@
 What belongs here is exact, compiled and tested against tests/core/naive.py.  Imports NumPy and Numba only; ``backend="gpu"``
 reaches up to onkel/gpu when it is asked for.
 
-To read it: recipes, learner, state; loop/layout, loop/step, loop/scan; maths/losses, maths/kernels, maths/steps, maths/budget; then
-drive, which feeds the loop, and loop/evict, which makes room.
+To read it in an hour: recipes, learner, state; loop/step; maths/losses, maths/kernels, maths/steps, maths/budget.  Then
+loop/layout, which says where every number stands, drive, which feeds the loop, and loop/evict, which makes room.
 """

@@ -17,6 +17,7 @@ from onkel.core.maths.budget import NO_LIMIT
 from onkel.core.points.dense import Array, Rows
 from onkel.core.points.matrices import Workspace, calm_blas, rows_at_once
 from onkel.core.points.read import Store
+from onkel.core.room import lay_out
 from onkel.core.state import State
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ def settle(learner: Learner, state: State, block: Store) -> int:
     if state.slots.shape[0] == 0 or room < need or (state.store is None) != small:
         if learner.budget.size is None:
             need = max(need, min(2 * room, _round_up(int(min(limit, 2**62)))))
-        state.lay_out(block, need if learner.budget.size is None else _round_up(learner.budget.size), small, gram_layers(learner))
+        lay_out(state, block, need if learner.budget.size is None else _round_up(learner.budget.size), small, gram_layers(learner))
     return size
 
 

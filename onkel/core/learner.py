@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from onkel.core.checks import block_of, check_state, check_threads, checked_ids, checked_targets, checked_weights
 from onkel.core.drive import Trace, advance, score_block
+from onkel.core.ids import remembered
 from onkel.core.loop import layout as at
 from onkel.core.maths.budget import NO_LIMIT, Budget
 from onkel.core.maths.kernels import as_kernel
@@ -67,8 +68,6 @@ class Learner:
     def __getstate__(self) -> dict[str, Any]:
         """The description alone: compiled loops that were kept at hand can neither be pickled nor copied."""
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
-
-    # --- description, in the numbers that the loop reads ---------------------------------------------------------------------
 
     @property
     def outputs(self) -> int:
@@ -159,13 +158,13 @@ class Learner:
 
             trace = gpu.learn(self, state, block, targets, weight)
             if names is not None:
-                state.remember(names)
+                state.known = remembered(state.known, state.t, names, state.born)
             return state, trace
         if backend != "cpu":
             raise ValueError(f"backend must be 'cpu' or 'gpu'; got {backend!r}")
         trace = advance(self, state, block, targets, weight, threads)
         if names is not None:
-            state.remember(names)
+            state.known = remembered(state.known, state.t, names, state.born)
         return state, trace
 
     def score(self, state: State, X: Any, *, threads: int = 1) -> Array:

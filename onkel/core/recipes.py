@@ -9,7 +9,8 @@ from typing import Any
 from onkel.core.learner import Learner
 from onkel.core.maths.budget import Budget
 from onkel.core.maths.losses import Hinge
-from onkel.core.maths.steps import Adaptive, Alma, Explicit, Implicit, Schedule
+from onkel.core.maths.schedules import Schedule
+from onkel.core.maths.steps import Adaptive, Alma, Explicit, Implicit
 
 
 def norma(

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core.gate import sound
+from onkel.core.ids import Known
 from onkel.core.loop import layout as at
 from onkel.core.machine.lanes import aligned
-from onkel.core.points.dense import Array, Rows
+from onkel.core.points.dense import Array
 from onkel.core.points.read import Store
-
-
-class Known(NamedTuple):
-    """Ids by the numbers of their examples, in the order of these."""
-
-    born: NDArray[np.int64]
-    given: list[Any]
 
 
 @dataclass(eq=False)
@@ -67,19 +61,7 @@ class State:
     @property
     def ids(self) -> list[Any] | None:
         """The ids of the stored points, oldest first; None where none was given, for a point or for all of them."""
-        if self.known is None:
-            return None
-        names = dict(zip(self.known.born.tolist(), self.known.given, strict=True))
-        return [names.get(born) for born in self.born[self.order].tolist()]
-
-    def remember(self, ids: list[Any]) -> None:
-        """Keep the ids of those of the last examples that are stored; ids of points that are gone go with them."""
-        born = np.arange(self.t - len(ids) + 1, self.t + 1)
-        given = list(ids)
-        if self.known is not None:
-            born, given = np.concatenate([self.known.born, born]), self.known.given + given
-        stored = np.isin(born, self.born[self.born >= 0])
-        self.known = Known(born[stored], [one for one, here in zip(given, stored.tolist(), strict=True) if here])
+        return None if self.known is None else self.known.of(self.born[self.order])
 
     @property
     def points(self) -> Any:
@@ -121,33 +103,6 @@ class State:
             arrays = self.num.copy(), aside, self.born.copy(), self.gram.copy()
         num, slots, born, gram = arrays
         return State(self.m, self.base, self.scalar, num, slots, born, gram, store, self.width, self.known, self.made_for)
-
-    def lay_out(self, block: Store, room: int, direct: bool, layers: int) -> None:
-        """Arrays with ``room`` slots for points like those of the block, what is stored moved to the front, oldest first.
-
-        Where the loop computes kernel values itself (``direct``) points stand in the slots, else in a store; ``layers`` is how
-        many matrices over the points are kept.
-        """
-        order = self.order
-        n, front = len(order), self.base + at.AUX
-        slots = aligned((front + (block.width if direct else 0), room), block.dtype)
-        born = np.full(room, -1, np.int64)
-        # a row is longer than it needs to be, so that a column does not fall on one cache set
-        shape = (layers, room, room + at.LANES) if layers else (0, 0, 0)
-        gram = np.zeros(shape, np.float64 if layers == 2 else block.dtype)
-        store = None if direct else block.empty(room)
-        if n:
-            slots[:front, :n] = self.slots[:front, order]
-            born[:n] = self.born[order]
-            if len(self.gram):
-                gram[:, :n, :n] = self.gram[:, order][:, :, order]
-            if store is None:
-                slots[front:, :n] = self.points.T
-            else:
-                kept = Rows(self.points) if self.store is None else self.store.take(order)
-                store.put(np.arange(n), kept, np.arange(n))  # type: ignore[arg-type]
-        self.slots, self.born, self.gram, self.store = slots, born, gram, store
-        self.num[at.HEAD], self.num[at.USED] = 0, n
 
     def __setstate__(self, parts: dict[str, Any]) -> None:
         """From a pickle, whose arrays may be views of a file that is only read."""

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from onkel import theory
 from onkel.core.learner import Learner
 from onkel.core.maths.losses import Hinge
-from onkel.core.maths.steps import Explicit, Implicit, InvSqrt
+from onkel.core.maths.schedules import InvSqrt
+from onkel.core.maths.steps import Explicit, Implicit
 from onkel.reasons.audit import Audit
 from onkel.reasons.comparators import Comparator
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core.checks import checked_ids
+from onkel.core.ids import remembered
 from onkel.core.keep import keep_slots
 from onkel.core.learner import Learner
 from onkel.core.maths.kernels import Matern
@@ -53,7 +54,7 @@ def forget(learner: Learner, state: State, ids: Iterable[Any]) -> tuple[State, f
         left_behind(learner, state.t - int(born[slot]), float(np.abs(np.sum(coef[i])))) for i, slot in enumerate(order) if gone[i]
     )
     kept = keep_slots(state, learner, order[~gone])
-    kept.remember([])
+    kept.known = remembered(kept.known, kept.t, [], kept.born)
     return kept, min(float(left), 2.0 * largest_norm(learner))
 
 

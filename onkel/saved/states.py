@@ -9,12 +9,13 @@ import numpy as np
 
 from onkel.core.drive import gram_layers
 from onkel.core.gate import is_array, must, sound
+from onkel.core.ids import Known
 from onkel.core.learner import Learner
 from onkel.core.loop import layout as at
 from onkel.core.points.dense import Array, Rows
 from onkel.core.points.objects import Objects
 from onkel.core.points.sparse import Sparse
-from onkel.core.state import Known, State
+from onkel.core.state import State
 
 # What files call the numbers of a state, in the order of loop/layout.py.
 _NAMES = ("t", "n", "used", "head", "scale", "theta", "eta", "eta_theta", "v_theta", "pi", "n2", "p", "r", "count", "stale")

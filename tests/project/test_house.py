@@ -28,6 +28,15 @@ def test_numba_is_named_in_one_room():
     assert [str(file.relative_to(ROOT)) for file in found if machine not in file.parents] == []
 
 
+def test_the_core_is_read_in_an_hour():
+    """The eight files that its docstring names first, in their order."""
+    says = ast.get_docstring(ast.parse((ROOT / "onkel" / "core" / "__init__.py").read_text()))
+    named = re.search(r"To read it in an hour: ([^.]*)\.", says).group(1)
+    files = [ROOT / "onkel" / "core" / f"{name}.py" for name in re.findall(r"[\w/]+", named)]
+    assert len(files) == 8
+    assert sum(map(lines, files)) <= 1400
+
+
 LONG = {  # more than 80 lines or 12 arguments, and why
     "core/loop/dispatch.py": "one function of a loss with all that the step knows: tuples would be taken apart at each call",
     "core/loop/evict.py": "likewise",

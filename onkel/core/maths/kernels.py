@@ -185,9 +185,6 @@ class Constant(Formula):
         return np.full(len(X), self.value, X.dtype)
 
 
-# --- sums and products ---------------------------------------------------------------------------------------------------------
-
-
 class Pair(Kernel, abstract=True):
     """Two kernels, combined: ``join`` is compiled for numbers, and for sixteen of them; ``combine`` is the same for matrices."""
 
