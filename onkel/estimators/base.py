@@ -19,6 +19,7 @@ from onkel.core.points.objects import Objects
 from onkel.core.points.read import is_sparse, read
 from onkel.estimators.attempt import Attempt
 from onkel.estimators.examples import part, rows
+from onkel.estimators.expansion import Expansion
 from onkel.estimators.model import Model
 from onkel.estimators.parameters import Parameters
 from onkel.estimators.plan import Plan
@@ -28,7 +29,7 @@ from onkel.estimators.turns import turn, without_lock
 SEEN = ("n_features_in_", "feature_names_in_")
 
 
-class Stream(BaseEstimator, Parameters):
+class Stream(Expansion, BaseEstimator, Parameters):
     """What the three estimators share: the way in, learning in whole blocks, snapshots and files."""
 
     model_: Model | None = None

@@ -53,6 +53,11 @@ class NoveltyDetector(OutlierMixin, NoveltyParameters, Stream):
         return threshold(model.cells) if model.plan.tracks else float(model.state.num[layout.THETA])
 
     @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """The offset b, less the threshold, as ``decision_function`` has it."""
+        return super().intercept_ - self.offset_
+
+    @property
     def alert_level(self) -> tuple[float, float]:
         """The threshold, and how far scores typically lie from their mean (rho itself where that is not tracked)."""
         model = self._fitted()

@@ -3,9 +3,15 @@
 import ast
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_matrix, issparse
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC, SVR, OneClassSVM
 
 import onkel
+from onkel import KernelClassifier, KernelRegressor, NoveltyDetector, persist
+from onkel.core.points.missing import Observed, with_mask
 
 PACKAGE = Path(onkel.__file__).parent
 
@@ -45,3 +51,86 @@ def test_a_type_checker_finds_misuse(tmp_path):
     assert failed
     assert [line.partition(" error: ")[2].partition(" ")[0] for line in told] == ["Argument", "Module"], out
     assert [line.partition(":")[0] for line in told] == ["3", "4"], out
+
+
+# --- the expansion under the names of scikit-learn ------------------------------------------------------------------------------
+
+rng = np.random.default_rng(0)
+X, NEW = rng.normal(size=(300, 3)), rng.normal(size=(40, 3))
+TWO, THREE = X[:, 0] * X[:, 1] > 0, (X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)
+REAL = 1e3 * np.sin(X[:, 0]) + 7.0
+
+EXPANSIONS = {
+    "two classes": (KernelClassifier(budget=20), TWO, SVC()),
+    "two classes, offset": (KernelClassifier(budget=20, offset=True, step="explicit", loss="logistic"), TWO, SVC()),
+    "three classes": (KernelClassifier(budget=20, offset=True), THREE, SVC(decision_function_shape="ovr")),
+    "related classes": (KernelClassifier(budget=20, labels={0: "a", 1: "a", 2: None, "a": None}), THREE, None),
+    "numbers": (KernelRegressor(budget=20), REAL, SVR()),
+    "numbers in units": (KernelRegressor(budget=20, step="adaptive", interval="local"), REAL, SVR()),
+    "novelty": (NoveltyDetector(budget=20), None, OneClassSVM()),
+    "novelty, nu-trick": (NoveltyDetector(budget=20, step="explicit", offset=True), None, OneClassSVM()),
+}
+
+
+def decided(model, rows):
+    return model.predict(rows) if hasattr(model, "predict_interval") else model.decision_function(rows)
+
+
+def rebuilt(model, K):
+    f = K @ model.dual_coef_.T + model.intercept_
+    return f[:, 0] if f.shape[1] == 1 else f
+
+
+@pytest.mark.parametrize("case", EXPANSIONS)
+def test_the_expansion_gives_the_decision(case):
+    model, y, peer = EXPANSIONS[case]
+    model = model.partial_fit(X, y)
+    K = rbf_kernel(NEW, model.support_vectors_, gamma=model.gamma_)
+    truth = decided(model, NEW)
+    np.testing.assert_allclose(rebuilt(model, K), truth, rtol=1e-10, atol=1e-10 * np.abs(truth).max())
+    k = len(model.support_vectors_)
+    assert 1 < k <= 20
+    assert (model.n_iter_, model.t_) == (1, 300)
+    if peer is not None and case != "three classes":  # whose SVC is one of pairs
+        peer.fit(X, y)
+        assert model.dual_coef_.shape == (peer.dual_coef_.shape[0], k)
+        assert model.intercept_.shape == peer.intercept_.shape
+    rows = model.dual_coef_.shape[0]
+    assert rows == {"three classes": 3, "related classes": 3}.get(case, 1)
+    assert model.intercept_.shape == (rows,)
+    kept = persist.loads(persist.dumps(model))
+    for name in ("support_vectors_", "dual_coef_", "intercept_", "n_iter_", "t_"):
+        assert np.array_equal(getattr(kept, name), getattr(model, name))
+    model.learn_one(X[0], *[] if y is None else [y[0]])
+    assert model.t_ == 301
+
+
+def test_points_with_gaps_sparse_ones_and_objects():
+    gaps = np.where(rng.random(X.shape) < 0.2, np.nan, X)
+    model = KernelRegressor(budget=20, missing="ignore").partial_fit(gaps, REAL)
+    points = model.support_vectors_
+    assert points.shape == (20, 3)
+    assert np.isnan(points).any()
+    K = Observed(onkel.RBF.of_gamma(model.gamma_, 0, 0))(with_mask(NEW), with_mask(points))
+    np.testing.assert_allclose(rebuilt(model, K), model.predict(NEW), rtol=1e-10, atol=1e-8)
+
+    sparse = NoveltyDetector(budget=20, kernel="linear").partial_fit(csr_matrix(X))
+    assert issparse(sparse.support_vectors_)
+    K = NEW @ sparse.support_vectors_.toarray().T
+    np.testing.assert_allclose(rebuilt(sparse, K), sparse.decision_function(csr_matrix(NEW)), rtol=1e-10, atol=1e-10)
+
+    words = KernelClassifier(lambda A, B: np.array([[float(a[0] == b[0]) + (a == b) for b in B] for a in A]), budget=4)
+    words.partial_fit(["ab", "ba", "aa", "bb"], [0, 1, 0, 1])
+    assert set(words.support_vectors_) <= {"ab", "ba", "aa", "bb"}
+
+    alone = KernelClassifier(budget=20).partial_fit(X, np.zeros(300, int))  # f = 0 is right for the only class there is
+    assert alone.dual_coef_.shape == (1, len(alone.support_vectors_))
+    assert alone.intercept_.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("name", ["support_vectors_", "dual_coef_", "intercept_", "n_iter_", "t_"])
+def test_nothing_learned_has_no_expansion_and_none_can_be_set(name):
+    model = KernelRegressor()
+    assert not hasattr(model, name)
+    with pytest.raises(AttributeError):
+        setattr(model, name, 0)

@@ -24,6 +24,15 @@ def with_mask(X: Array) -> Array:
     return np.stack([np.where(seen, X, 0), seen], axis=2).reshape(len(X), -1).astype(X.dtype, copy=False)
 
 
+def without_mask(X: Array) -> Array:
+    """The way back: NaN where nothing was.
+
+    >>> without_mask(np.array([[3.0, 1.0, 0.0, 0.0]]))
+    array([[ 3., nan]])
+    """
+    return np.where(X[:, 1::2] > 0, X[:, ::2], np.nan).astype(X.dtype, copy=False)
+
+
 def _formula(owner: str, name: str, given: Any) -> Formula:
     if isinstance(given, Formula) and given.geometry in _QUANTITY:
         return given
