@@ -107,9 +107,9 @@ def medians(v, code, n, d):
             for r in range(2):
                 squares, absolute = 0.0, 0.0
                 for j in range(d):
-                    d = base(v, r, j) * (code[j, a] - code[j, b])
-                    squares += d * d
-                    absolute += abs(d)
+                    off = base(v, r, j) * (code[j, a] - code[j, b])
+                    squares += off * off
+                    absolute += abs(off)
                 out[2 * r, i], out[2 * r + 1, i] = squares, absolute
             i += 1
     for r in range(4):
