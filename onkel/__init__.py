@@ -34,12 +34,12 @@ if TYPE_CHECKING:  # the same names for type checkers and editors, which do not 
     from onkel.core.maths.losses import Logistic as Logistic
     from onkel.core.maths.losses import Novelty as Novelty
     from onkel.core.maths.losses import Square as Square
+    from onkel.core.maths.schedules import InvSqrt as InvSqrt
+    from onkel.core.maths.schedules import SqrtDecay as SqrtDecay
     from onkel.core.maths.steps import Adaptive as Adaptive
     from onkel.core.maths.steps import Alma as Alma
     from onkel.core.maths.steps import Explicit as Explicit
     from onkel.core.maths.steps import Implicit as Implicit
-    from onkel.core.maths.steps import InvSqrt as InvSqrt
-    from onkel.core.maths.steps import SqrtDecay as SqrtDecay
     from onkel.core.maths.user_kernel import kernel as kernel
     from onkel.core.maths.user_loss import loss as loss
     from onkel.core.recipes import alma as alma
