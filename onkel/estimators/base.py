@@ -85,23 +85,28 @@ class Stream(Expansion, BaseEstimator, Parameters):
 
     def _weighted(self, X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
         """The examples that count: one of weight 0 is one that was not there."""
-        if weight is None:
-            return X, y, None
-        weight = _check_sample_weight(
-            weight, X if hasattr(X, "shape") else np.empty((len(X), 1)), dtype=np.float64, allow_all_zero_weights=True
-        )
-        if (weight < 0).any():
-            raise ValueError(f"sample_weight must not be negative; got {weight.min():g}")
-        if weight.all():
+        if weight is not None:
+            weight = _check_sample_weight(
+                weight, X if hasattr(X, "shape") else np.empty((len(X), 1)), dtype=np.float64, allow_all_zero_weights=True
+            )
+            if (weight < 0).any():
+                raise ValueError(f"sample_weight must not be negative; got {weight.min():g}")
+        weight = self._class_weighted(y, weight)
+        if weight is None or weight.all():
             return X, y, weight
         there = np.flatnonzero(weight)
         return [X[i] for i in there] if isinstance(X, list) else X[there], part(y, there), weight[there]
 
+    def _class_weighted(self, y: Any, weight: Any) -> Any:
+        """The weights times those of the classes, where there are any."""
+        return weight
+
     def learn_rows(self, X: Any, y: Any, classes: list[Any] | None = None) -> None:
         """Learn checked examples: y is Encoded labels, an array of reals, or None for novelty."""
         with Attempt(self) as attempt:
+            weight = self._class_weighted(y, None)
             for work, piece in attempt.steps(rows(X), classes):
-                attempt.told(work, work.learn(X[piece], part(y, piece)))
+                attempt.told(work, work.learn(X[piece], part(y, piece), part(weight, piece)))
             attempt.done()
 
     def widen(self, width: int) -> None:

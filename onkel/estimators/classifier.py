@@ -39,6 +39,7 @@ class KernelClassifier(ClassifierMixin, ClassifierParameters, Stream):
     loss        "hinge", "logistic", or onkel.Hinge(rho), onkel.Logistic()
     coverage    how often ``predict_set`` shall hold the class
     labels      a hierarchy of classes: a dict from each node to its parent, a list of parents, or onkel.Labels
+    class_weight  a dict from classes to positive numbers, by which the weights of their examples are multiplied; others have 1
     """
 
     __doc__ += SHARED
@@ -63,6 +64,19 @@ class KernelClassifier(ClassifierMixin, ClassifierParameters, Stream):
                 attempt.told(work, work.learn(X[piece], part(y, piece), part(weight, piece)))
             attempt.done()
         return self
+
+    def _class_weighted(self, y: Any, weight: Any) -> Any:
+        table = (self.plan() if self.model_ is None else self.model_.plan).given.class_weight
+        if not table:
+            return weight
+        own = np.array([table.get(name, 1.0) for name in y.names], np.float64)[y.index]
+        if weight is None:
+            return own
+        with np.errstate(over="ignore"):
+            weight = weight * own
+        if not np.isfinite(weight).all():
+            raise ValueError("sample_weight times class_weight must be finite; give smaller weights")
+        return weight
 
     def _declared(self, names: list[Any], classes: Any) -> list[Any]:
         """The classes that a new model knows from the start."""

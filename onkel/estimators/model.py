@@ -286,7 +286,7 @@ class Model:
         plan, (learner, state) = self.plan, self.members[0]
         if self.first is not None or self.watch is not None or len(self.members) > 1 or plan.masks or plan.given.budget is None:
             return False
-        if not ONE_AT_A_TIME or not single.is_open(learner, state):
+        if not ONE_AT_A_TIME or getattr(plan.given, "class_weight", None) or not single.is_open(learner, state):
             return False
         self.take = single.learning(learner, state, self.calibration, self.cells)
         self.look = single.scoring(learner, state, best=plan.task == "classes")

@@ -47,7 +47,8 @@ class Parameters:
     def parameters(self) -> Parameters:
         """The parameters alone, as they are now: what becomes of those of an estimator does not reach its model."""
         kind = next(cls for cls in type(self).__mro__ if cls.__module__ == __name__)
-        return kind(**{field.name: getattr(self, field.name) for field in fields(kind)})
+        given = {field.name: getattr(self, field.name) for field in fields(kind)}
+        return kind(**{name: dict(value) if type(value) is dict else value for name, value in given.items()})
 
 
 @dataclass(eq=False, repr=False)
@@ -59,6 +60,7 @@ class ClassifierParameters(Parameters):
     lam: float = 1e-5
     labels: Any = None
     coverage: float = 0.9
+    class_weight: dict[Any, float] | None = None
 
 
 @dataclass(eq=False, repr=False)

@@ -55,6 +55,7 @@ class Plan:
             raise ValueError(f"nu must lie above 0 and be at most 1, or None; got {given.nu!r}")
         if getattr(given, "interval", "even") not in ("even", "local"):
             raise ValueError(f'interval must be "even" or "local"; got {given.interval!r}')  # type: ignore[attr-defined]
+        check_class_weight(getattr(given, "class_weight", None))
         if given.on_drift not in ACTIONS:
             raise ValueError(f"on_drift must be one of {', '.join(map(repr, ACTIONS))}; got {given.on_drift!r}")
         if given.drift is not None and not (hasattr(given.drift, "update") and hasattr(given.drift, "drift_detected")):
@@ -171,6 +172,21 @@ class Plan:
 def _is(value: Any, name: str) -> bool:
     """Whether a parameter is that word; values of ours need not know how to compare themselves with one."""
     return isinstance(value, str) and value == name
+
+
+def check_class_weight(weights: Any) -> None:
+    """Refuse what is no dict from classes to positive numbers."""
+    if _is(weights, "balanced"):
+        raise ValueError(
+            'class_weight="balanced" asks for counts of all classes, which a stream does not tell beforehand; '
+            "give a dict from each class to its weight"
+        )
+    if weights is not None and not isinstance(weights, Mapping):
+        raise ValueError(f"class_weight must be a dict from each class to its weight, or None; got {weights!r:.80}")
+    for name, weight in (weights or {}).items():
+        number = isinstance(weight, int | float | np.integer | np.floating) and not isinstance(weight, bool)
+        if not (number and 0.0 < weight < math.inf):
+            raise ValueError(f"class_weight of {name!r:.40} must be a positive finite number; got {weight!r:.40}")
 
 
 def spread_gamma(X: Any) -> float:

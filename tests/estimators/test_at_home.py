@@ -6,11 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, issparse
+from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 import onkel
 from onkel import KernelClassifier, KernelRegressor, NoveltyDetector, persist
+from onkel import river as onkel_river
 from onkel.core.points.missing import Observed, with_mask
 
 PACKAGE = Path(onkel.__file__).parent
@@ -134,3 +136,94 @@ def test_nothing_learned_has_no_expansion_and_none_can_be_set(name):
     assert not hasattr(model, name)
     with pytest.raises(AttributeError):
         setattr(model, name, 0)
+
+
+# --- weights of classes ----------------------------------------------------------------------------------------------------
+
+NAMES = np.array(["left", "right", "up"])[THREE]
+WEIGHTS = {"left": 5.0, "up": 0.25, "never seen": 9.0}
+OWN = np.array([WEIGHTS.get(name, 1.0) for name in NAMES.tolist()])
+SHAPES = [{}, {"gamma": 0.5, "coverage": 0.8}, {"step": "adaptive"}, {"budget": None}]
+
+
+def same(first, second):
+    asks = "decision_function", "predict_proba"
+    return all(np.array_equal(getattr(first, ask)(NEW), getattr(second, ask)(NEW)) for ask in asks)
+
+
+@pytest.mark.parametrize("options", SHAPES, ids=str)
+def test_class_weight_multiplies_sample_weight_however_examples_come(options):
+    options = {"budget": 20, **options}
+    whole = KernelClassifier(**options, class_weight=WEIGHTS).partial_fit(X, NAMES)
+    assert same(whole, KernelClassifier(**options).partial_fit(X, NAMES, sample_weight=OWN))
+    assert not same(whole, KernelClassifier(**options).partial_fit(X, NAMES))
+
+    twin = onkel_river.KernelClassifier(**options, class_weight=WEIGHTS)
+    one = KernelClassifier(**options, class_weight=WEIGHTS)
+    for x, y in zip(X, NAMES.tolist()):
+        one.learn_one(x, y)
+        twin.learn_one(dict(enumerate(x)), y)
+    cut = KernelClassifier(**options, class_weight=WEIGHTS)
+    for piece in np.split(np.arange(300), [1, 3, 50, 51, 130]):
+        cut.partial_fit(X[piece], NAMES[piece])
+    assert same(whole, one)
+    assert same(whole, cut)
+    assert same(whole, twin._made)
+    assert one.predict_one(NEW[0]) == whole.predict(NEW[:1])[0]
+
+    mine = rng.uniform(0, 2, 300) * (rng.random(300) < 0.8)
+    both = KernelClassifier(**options, class_weight=WEIGHTS).partial_fit(X, NAMES, sample_weight=mine)
+    assert same(both, KernelClassifier(**options).partial_fit(X, NAMES, sample_weight=mine * OWN))
+
+
+@pytest.mark.parametrize("cut", [40, 200])
+def test_class_weight_is_kept_and_stays_what_it_was(cut):
+    table = dict(WEIGHTS)
+    model = KernelClassifier(budget=20, class_weight=table).partial_fit(X[:cut], NAMES[:cut])
+    kept, copied = persist.loads(persist.dumps(model)), clone(model)
+    assert kept.class_weight == WEIGHTS
+    table["left"] = 100.0
+    for again in (model, kept, model.snapshot(), persist.loads(persist.dumps(model))):
+        again.partial_fit(X[cut:], NAMES[cut:])
+        assert same(again, KernelClassifier(budget=20, class_weight=WEIGHTS).partial_fit(X, NAMES))
+    assert copied.class_weight == WEIGHTS
+
+
+def test_class_weight_of_one_changes_nothing_and_a_heavy_class_wins():
+    assert same(KernelClassifier(budget=20, class_weight={}).fit(X, NAMES), KernelClassifier(budget=20).fit(X, NAMES))
+    assert same(KernelClassifier(budget=20, class_weight={"up": 1}).fit(X, NAMES), KernelClassifier(budget=20).fit(X, NAMES))
+    noise = rng.permutation(NAMES)
+    models = (KernelClassifier(class_weight={"left": w}, lam=1e-2, C=0.1).fit(X, noise) for w in (0.01, 1, 50))
+    share = [(model.predict(NEW) == "left").mean() for model in models]
+    assert share == sorted(share)
+    assert share[2] > share[0] + 0.3
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        ("balanced", "a stream does not tell"),
+        ("even", "must be a dict"),
+        ([1.0, 2.0], "must be a dict"),
+        ({"left": 0.0}, "'left' must be a positive finite number; got 0.0"),
+        ({"left": -1}, "must be a positive"),
+        ({"left": np.nan}, "must be a positive"),
+        ({"left": np.inf}, "must be a positive"),
+        ({"left": "3"}, "must be a positive"),
+        ({"left": None}, "must be a positive"),
+        ({"left": True}, "must be a positive"),
+    ],
+    ids=str,
+)
+def test_a_bad_class_weight_is_refused(bad, why):
+    model = KernelClassifier(class_weight=bad)
+    with pytest.raises(ValueError, match=why):
+        model.partial_fit(X, NAMES)
+    with pytest.raises(ValueError, match=why):
+        model.learn_one(X[0], "left")
+    assert model.model_ is None
+
+
+def test_weights_that_overflow_together_are_refused():
+    with pytest.raises(ValueError, match="must be finite"):
+        KernelClassifier(class_weight={"left": 1e300}).fit(X, NAMES, sample_weight=np.full(300, 1e300))
