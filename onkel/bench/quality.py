@@ -124,9 +124,9 @@ CLASSES = (
     Stream("wipo_d, shuffled", _shuffled(_set("wipo_d")), 44.8, "150kB"),
     Stream("satimage", _file("satimage"), kept_aside=True),
     Stream("pendigits", _file("pendigits"), kept_aside=True),
-    Stream("letter", _file("letter"), kept_aside=True),
-    Stream("spambase", _file("spambase"), kept_aside=True),
-    Stream("german", _file("german"), kept_aside=True),
+    Stream("letter", _file("letter")),
+    Stream("spambase", _file("spambase")),
+    Stream("german", _file("german")),
     Stream("dna", _file("dna"), kept_aside=True),
 )
 REALS = (
@@ -214,7 +214,7 @@ def _classes(stream: Stream, X: np.ndarray, y: np.ndarray, peers: bool) -> list[
     reached = 100 * float((said == y).mean())
     small = 100 * float((AutoClassifier(stream.budget, members="small").learn_predict(X, y) == y).mean())
     idle = 100 * float((y[1:] == y[:-1]).sum() / len(y))
-    asked = f"{stream.asked:7.2f}" if stream.asked else "  aside"
+    asked = f"{stream.asked:7.2f}" if stream.asked else f"{'aside' if stream.kept_aside else '-':>7}"
     print(f"{stream.name:26} {reached:7.2f} {asked} {small:7.2f} {idle:9.2f} {model.nbytes:9,} {us:7.1f}", flush=True)
     if peers:
         from river import ensemble, forest, linear_model, multiclass, neighbors, preprocessing, tree
@@ -247,7 +247,7 @@ def _reals(stream: Stream, X: np.ndarray, y: np.ndarray, peers: bool) -> list[st
         low, high = other.predict_interval(X[piece]).T
         held += int(((low <= y[piece]) & (y[piece] <= high)).sum())
         other.partial_fit(X[piece], y[piece])
-    asked = f"{stream.asked:9.4g}" if stream.asked else "    aside"
+    asked = f"{stream.asked:9.4g}" if stream.asked else f"{'aside' if stream.kept_aside else '-':>9}"
     within = held / (len(y) - half)
     print(f"{stream.name:26} {reached:9.4g} {asked} {last:10.4g} {within:9.2f} {model.nbytes:9,} {us:7.1f}", flush=True)
     if peers:
