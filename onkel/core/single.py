@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from onkel.core.drive import loop_for, scores_for, values_of
 from onkel.core.learner import Learner
 from onkel.core.loop import layout as at
 from onkel.core.loop import one_row
-from onkel.core.machine.calls import ROW, address, packed, rows_like
+from onkel.core.machine.calls import ROW, Road, address, rows_like
 from onkel.core.state import State
 
 UNFIT = one_row.UNFIT
@@ -45,12 +46,10 @@ def learning(
     values = values_of(learner, learner.kernel, state, block, scores, traces, 0, state.born[:0])
     pack = loop_for(learner, learner.kernel, state, values).pack(values)
     weight, cells = pace[0, 1:2], np.zeros(0) if cells is None else cells
-    after, share = 0, 0.0
-    if calibration is not None:
-        after, share = address("calibration", calibration.follow, cells, scores, target, weight, 0.0), float(calibration.share)
+    after, share = (0, 0.0) if calibration is None else (_calibrates(calibration.follow), float(calibration.share))
     like = rows_like(state.width, X.dtype)
     fixed = (pack.code, pack.values, X[0], like, target, after, share, cells, scores, weight)
-    return packed(one_row.learn_row, fixed, ROW, float64, keeps=pack)
+    return _road(one_row.learn_row, fixed, ROW, float64).entry(fixed, pack)
 
 
 def scoring(learner: Learner, state: State, best: bool = False) -> Callable[[Any], Any]:
@@ -59,4 +58,20 @@ def scoring(learner: Learner, state: State, best: bool = False) -> Callable[[Any
     road, values = scores_for(learner, state, X, out)
     pack = road.pack(values)
     fixed = (pack.code, pack.values, X[0], rows_like(state.width, X.dtype), out)
-    return packed(one_row.best_row if best else one_row.score_row, fixed, ROW, keeps=pack)
+    return _road(one_row.best_row if best else one_row.score_row, fixed, ROW).entry(fixed, pack)
+
+
+_roads: dict[Any, Road] = {}  # for every learner: only the dtype of the rows makes a difference
+
+
+def _road(dispatcher: Any, fixed: tuple[Any, ...], *tail: Any) -> Road:
+    key = dispatcher, fixed[2].dtype
+    if key not in _roads:
+        _roads[key] = Road(dispatcher, fixed, *tail)
+    return _roads[key]
+
+
+@cache
+def _calibrates(follow: Any) -> int:
+    """Where this code stands."""
+    return address("calibration", follow, np.zeros(1), np.zeros((1, 1)), np.zeros(1), np.zeros(1), 0.0)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import onkel
+from onkel.core.machine import calls
 from onkel.core.machine.lanes import LINE, aligned
 from onkel.core.points.matrices import matrix
 
@@ -192,3 +193,27 @@ for name in names:
         environment = {**os.environ, "NUMBA_CACHE_DIR": empty}
         done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, env=environment, cwd=ROOT)
     assert done.returncode == 0, done.stderr
+
+
+def test_opening_the_short_way_again_looks_at_no_types(monkeypatch):
+    """Each ``partial_fit`` closes it; where both alternate, it is opened as often."""
+
+    def looked(*args, **kwargs):
+        raise AssertionError("types were looked at again")
+
+    X, y = stream(200)
+    models = [
+        onkel.KernelClassifier(budget=16).partial_fit(X, y, classes=[-1.0, 1.0]),
+        onkel.KernelRegressor(budget=16).partial_fit(X, y),
+        onkel.NoveltyDetector(budget=16).partial_fit(X),
+    ]
+    for model in models:
+        assert model.model_.bind()
+    monkeypatch.setattr(calls.Road, "__init__", looked)
+    monkeypatch.setattr(calls, "address_of", looked)
+    for model, target in zip(models, ((1.0,), (0.5,), ())):
+        model.model_.unbind()
+        for x in X[:3]:
+            model.learn_one(x, *target)
+        assert model.model_.take is not None
+        assert model.state_.t == 203

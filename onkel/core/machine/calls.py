@@ -1,7 +1,7 @@
 """Calls so short that handing over the arguments is most of their cost: one example in, one answer out.
 
 Numba takes an array apart anew at each call, a twentieth of a microsecond each, and a learner has ten.  Here a function's fixed
-arguments are taken apart once, and only their address travels (``packed``, ``unpacked``); an example is looked at where it lies,
+arguments are taken apart once, and only their address travels (``Road``, ``unpacked``); an example is looked at where it lies,
 as NumPy's own C macros do (``Row``, ``data_of``), which also finds out whether it is the kind of row that was promised.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from ctypes import addressof, c_char
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numba
@@ -88,32 +88,49 @@ def _pack(address, values):
 
 
 class Road:
-    """A way into compiled code whose arguments travel as one pack: ``road(values)`` calls ``dispatcher`` with what it unpacks.
+    """A way into compiled code whose first argument is one pack: ``road(values)`` calls ``dispatcher`` with what it unpacks.
 
     Made for the types of ``values``; whatever comes later must really have these types, for nobody looks at them any more.
+    ``tail`` are the types of the other arguments, for ways in that are kept open.
     """
 
-    def __init__(self, dispatcher: Any, values: tuple[Any, ...]):
+    def __init__(self, dispatcher: Any, values: tuple[Any, ...], *tail: Any):
         kinds = numba.typeof(values)
         context = cpu_target.target_context
         with undisturbed():
             self._write = _pack.compile((types.int64, kinds))
-            self._enter = dispatcher.compile((Packed(kinds),))
+            self._enter = dispatcher.compile((Packed(kinds), *tail))
         self._size = context.get_abi_sizeof(context.get_value_type(kinds))
-        self.address = address_of(dispatcher, (Packed(kinds),))
+        self._code = dispatcher, (Packed(kinds), *tail)
 
-    def __call__(self, values: tuple[Any, ...]) -> int:
+    @cached_property
+    def address(self) -> int:
+        return address_of(*self._code)
+
+    def _packed(self, values: tuple[Any, ...]) -> tuple[bytearray, int]:
         memory = bytearray(self._size)
         address = addressof(c_char.from_buffer(memory))
         self._write(address, values)
-        return int(self._enter(address))
+        return memory, address
+
+    def __call__(self, values: tuple[Any, ...]) -> int:
+        packed = self._packed(values)  # whose memory must last as long as the call
+        return int(self._enter(packed[1]))
 
     def pack(self, values: tuple[Any, ...]) -> Pack:
-        """The values packed for good."""
-        memory = bytearray(self._size)
-        pack = Pack(self.address, addressof(c_char.from_buffer(memory)), (memory, values))
-        self._write(pack.values, values)
-        return pack
+        """The values packed for good, for other compiled code."""
+        memory, address = self._packed(values)
+        return Pack(self.address, address, (memory, values))
+
+    def entry(self, values: tuple[Any, ...], keeps: Any = None) -> Callable[..., Any]:
+        """The values packed for good: a function of the other arguments, which must really have their types.
+
+        The arrays among the values must stay where they are.  ``keeps`` is what must stay in memory beside them.
+        """
+        memory, address = self._packed(values)
+        entry = partial(self._enter, address)
+        entry.keeps = (memory, values, keeps)  # type: ignore[attr-defined]
+        return entry
 
 
 class Pack(NamedTuple):
@@ -122,23 +139,6 @@ class Pack(NamedTuple):
     code: int
     values: int
     keeps: Any
-
-
-def packed(dispatcher: Any, fixed: tuple[Any, ...], *tail: Any, keeps: Any = None) -> Callable[..., Any]:
-    """dispatcher with its first argument, which it opens by ``unpacked``, made of these values; ``tail`` are the other types.
-
-    The arrays among the values must stay where they are, and the other arguments must really have these types.  ``keeps`` is what
-    must stay in memory beside them.
-    """
-    kinds = numba.typeof(fixed)
-    context = cpu_target.target_context
-    memory = bytearray(context.get_abi_sizeof(context.get_value_type(kinds)))
-    address = addressof(c_char.from_buffer(memory))
-    with undisturbed():
-        _pack.compile((types.int64, kinds))(address, fixed)
-        entry = partial(dispatcher.compile((Packed(kinds), *tail)), address)
-    entry.keeps = (memory, fixed, keeps)  # type: ignore[attr-defined]
-    return entry
 
 
 def close(entry: Any) -> None:
