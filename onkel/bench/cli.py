@@ -13,7 +13,7 @@ from typing import Any
 
 from onkel.terminal.extras import need
 
-from . import bulk, growth, report, single, video
+from . import bulk, growth, report, single, start, video
 from .bulk import Size
 from .measure import Race, Results, one_thread
 from .rows import Row
@@ -28,7 +28,7 @@ BENCHES: dict[str, Callable[[Size], Iterator[Race]]] = {
     "one": single.one,
     "peers": single.peers,
     "novelty": single.novelty,
-    "start": single.start,
+    "start": start.start,
     "growth": growth.growth,
 }
 PEERS = ("peers", "novelty")
@@ -41,6 +41,7 @@ TABLES = {
     "quality": ("river", "what the self-tuning estimators reach on raw streams, beside what is asked of them"),
     "gpu": ("cupy", "learning on a graphics card"),
     "serve": ("fastapi", "the server beside a bare route and beside River behind one"),
+    "start": ("", "import, help, first fit, first row, first video frame: with nothing compiled yet, and again"),
     "video-cuts": ("cv2", "F of the masks on labelled videos"),
     "video-gpu": ("cupy", "background subtraction on a graphics card"),
 }
@@ -114,13 +115,13 @@ def measure(
     finished: list[tuple[Race, Results]] = []
     rows: list[Row] = []
     with one_thread():
-        start = time.perf_counter()
+        began = time.perf_counter()
         for bench in chosen:
             for race in bench(size):
                 results = race.run(size.rounds)
                 finished.append((race, results))
                 rows += race.rows(results)
-                print(f"{time.perf_counter() - start:4.0f} s  {race.name}", file=sys.stderr, flush=True)
+                print(f"{time.perf_counter() - began:4.0f} s  {race.name}", file=sys.stderr, flush=True)
     return report.as_json(finished, rows, skipped, before, command), rows
 
 

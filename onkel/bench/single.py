@@ -1,4 +1,4 @@
-"""One example at a time, ours and the peers', each predicting before it learns; and how long a new process takes to start.
+"""One example at a time, ours and the peers', each predicting before it learns.
 
 Peers get their input in the form that they like best, made beforehand: River dicts, scikit-learn arrays of one row.  The
 stream is the drifting one of the NORMA paper, in two dimensions of equal scale, so nobody needs a scaler.
@@ -6,9 +6,6 @@ stream is the drifting one of the NORMA paper, in two dimensions of equal scale,
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -20,8 +17,8 @@ from onkel.streams import moving_mixtures
 
 from . import streams
 from .bulk import Size
-from .measure import Contender, Race, Results, children_time
-from .rows import AT_MOST, Row, faster, microseconds
+from .measure import Contender, Race, Results
+from .rows import Row, faster, microseconds
 
 GAMMA, OMEGA = 0.5, 100
 CALL, BULK = "onkel, one call each", "onkel, bulk"
@@ -279,49 +276,3 @@ def _score_then_train(score: Any, learn: Any, parts: list[tuple[Any, Any]]) -> C
         return streams.area_under_roc(np.array(scores), odd)
 
     return work
-
-
-FIRST_LEARN = """
-import numpy as np, onkel
-X = np.random.default_rng(0).normal(size=(1000, 2)).astype(np.float32)
-learner = onkel.silk(onkel.RBF(0.5), onkel.Hinge(), budget=100)
-learner.learn(learner.init(), X, np.sign(X[:, 0]))
-"""
-
-
-FIRST_CALL = """
-import numpy as np
-from onkel.bench.idle import nothing
-nothing(np.zeros(1, np.float32))
-"""
-
-
-def start(size: Size) -> Iterator[Race]:
-    """A new process: import and first learn, with Numba's cache on disk, over importing NumPy; one small function's share of it."""
-
-    # the first round, which is not timed, leaves compiled modules behind, as any first start does
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-
-    def process(code: str) -> Callable[[int], None]:
-        code += "\nimport os; os._exit(0)"  # taking a process down is not part of its start
-        return lambda r: subprocess.run([sys.executable, "-c", code], check=True, env=environment) and None
-
-    def table(results: Results) -> list[Row]:
-        title, first = "a new process: import, first learn", results["import onkel and learn"]
-
-        def more(name: str, target: float | None) -> Row:
-            least = results[name].median
-            return Row(title, name, first.median - least, "s more", AT_MOST, target, first.median, least)
-
-        return [more("import numpy", 0.6), more("one cached function", None)]
-
-    yield Race(
-        "start",
-        [
-            Contender("import numpy", process("import numpy"), 1, children_time),
-            Contender("one cached function", process(FIRST_CALL), 1, children_time),
-            Contender("import onkel and learn", process(FIRST_LEARN), 1, children_time),
-        ],
-        table,
-        rounds=max(3, size.rounds // 2),
-    )

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import onkel
-from onkel.bench import bulk, cli, growth, report, single, streams
+from onkel.bench import bulk, cli, growth, report, single, start, streams
 from onkel.bench.measure import SGEMM, Contender, Race, Result, limits, multiply_add, percent_of_sgemm
 from onkel.bench.naive import Silk, SilkClasses, SparseSilk
 from onkel.bench.rows import AT_LEAST, AT_MOST, Row, dearer, faster, microseconds
@@ -272,3 +272,33 @@ def test_the_peers_have_an_environment_of_their_own(monkeypatch, words, folder, 
     loader.exec_module(module)
     assert (module.VENV.name, module.EXTRA) == (folder, extra)
     assert module.PYTHON.is_relative_to(module.VENV)
+
+
+# --- how long the first things take -------------------------------------------------------------------------------------
+
+
+def test_a_program_is_timed_part_by_part(tmp_path):
+    """Each part from where the one before has ended, and machine code in the folder that is named."""
+    busy = "while time.process_time() < noted[-1] + {}: pass"
+    kept = f"import os\nassert os.environ['NUMBA_CACHE_DIR'] == {str(tmp_path)!r}\n"
+    parts = {"first fit": busy.format(0.2), "first row": kept + busy.format(0.05)}
+    found = start.seconds(parts, str(tmp_path))
+    assert list(found) == ["first fit", "first row"]
+    assert 0.2 <= found["first fit"]
+    assert 0.05 <= found["first row"] < 0.2
+
+
+def test_every_first_thing_has_a_cold_and_a_warm_row(monkeypatch, capsys):
+    asked = []
+
+    def seconds(parts, folder):
+        asked.append(folder)
+        return dict.fromkeys(parts, 1.0 if folder in asked[:-1] else 4.0)
+
+    monkeypatch.setattr(start, "seconds", seconds)
+    assert cli.main(["start", "--quick"]) == 0
+    said = [line for line in capsys.readouterr().out.splitlines() if "cold" in line or "warm" in line]
+    assert [line.split("  ")[0] for line in said[::2]] == list(start.ORDER)
+    assert {name for parts in start.PROGRAMS.values() for name in parts} == set(start.ORDER)
+    assert [line.split()[-2:] for line in said] == [["cold", "4.00"], ["warm", "1.00"]] * len(start.ORDER)
+    assert len(set(asked)) == len(start.PROGRAMS)  # a folder that nobody has used yet for each
