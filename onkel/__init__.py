@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors, which do not 
     from onkel.auto.detector import AutoDetector as AutoDetector
     from onkel.auto.regressor import AutoRegressor as AutoRegressor
     from onkel.auto.scaler import Scaler as Scaler
+    from onkel.core.carry import carry as carry
     from onkel.core.learner import Learner as Learner
     from onkel.core.learner import Trace as Trace
     from onkel.core.many import learn_many as learn_many
@@ -42,6 +43,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors, which do not 
     from onkel.core.maths.steps import Implicit as Implicit
     from onkel.core.maths.user_kernel import kernel as kernel
     from onkel.core.maths.user_loss import loss as loss
+    from onkel.core.mix import mix as mix
     from onkel.core.recipes import alma as alma
     from onkel.core.recipes import ilk as ilk
     from onkel.core.recipes import norma as norma
@@ -82,6 +84,8 @@ _HOME = {
     "core.learner": ("Learner", "Trace"),
     "core.state": ("State",),
     "core.many": ("learn_many",),
+    "core.mix": ("mix",),
+    "core.carry": ("carry",),
     "core.recipes": ("norma", "ilk", "silk", "svmd", "perceptron", "pa", "alma"),
     "auto.classifier": ("AutoClassifier",),
     "auto.detector": ("AutoDetector",),

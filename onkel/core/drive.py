@@ -18,6 +18,7 @@ from onkel.core.points.dense import Array, Rows
 from onkel.core.points.matrices import Workspace, calm_blas, rows_at_once
 from onkel.core.points.read import Store
 from onkel.core.room import lay_out
+from onkel.core.shrink import shrink
 from onkel.core.state import State
 
 if TYPE_CHECKING:
@@ -196,8 +197,11 @@ def in_loop(learner: Learner, state: State, block: Store) -> bool:
 
 
 def settle(learner: Learner, state: State, block: Store) -> int:
-    """Make room for the next examples; returns how many may come in one go."""
+    """Make room for the next examples; returns how many may come in one go.  What is more than the budget goes first (mix.py)."""
     limit = learner.budget.limit()
+    if state.size > limit:
+        shrink(learner, state)
+        laid_out(learner, state)
     if not state.width:
         state.width = block.width
     used, expected, small = state.size, _expected(learner, state), in_loop(learner, state, block)
@@ -212,6 +216,15 @@ def settle(learner: Learner, state: State, block: Store) -> int:
             need = max(need, min(2 * room, _round_up(int(min(limit, 2**62)))))
         lay_out(state, block, need if learner.budget.size is None else _round_up(learner.budget.size), small, gram_layers(learner))
     return size
+
+
+def laid_out(learner: Learner, state: State) -> None:
+    """Lay out a packed state (shrink.py) for its learner; one with more points than the budget keeps no matrices over them."""
+    assert state.store is not None
+    n, size = state.size, learner.budget.size
+    room = _round_up(n if size is None or n > size else size)
+    layers = 0 if n > learner.budget.limit() else gram_layers(learner)
+    lay_out(state, state.store, max(room, at.LANES), in_loop(learner, state, state.store), layers)
 
 
 _GIVEN = scan.Given()

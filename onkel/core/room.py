@@ -28,7 +28,7 @@ def lay_out(state: State, block: Store, room: int, direct: bool, layers: int) ->
     if n:
         slots[:front, :n] = state.slots[:front, order]
         born[:n] = state.born[order]
-        if len(state.gram):
+        if layers and len(state.gram):
             gram[:, :n, :n] = state.gram[:, order][:, :, order]
         if store is None:
             slots[front:, :n] = state.points.T

@@ -28,7 +28,8 @@ def is_open(learner: Learner, state: State) -> bool:
     """Whether examples may come one by one without a look at anything but the row: arrays laid out for good, kernel values computed
     in the loop, a step size that is one number."""
     settled = state.store is None and state.width > 0 and len(state.slots) > 0
-    return settled and learner.budget.size is not None and learner.fixed_eta is not None
+    size = learner.budget.size
+    return settled and size is not None and state.size <= size and learner.fixed_eta is not None
 
 
 def learning(
