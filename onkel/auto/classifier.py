@@ -33,14 +33,12 @@ class AutoClassifier(ClassifierMixin, Auto):
     budget      bytes that the model may hold, all of it: more where accuracy matters and columns are many, "1MB"
     members     "small" where time matters more than the last half percent
     past        False where labels are not yet known when the next row has to be predicted
-    labels      a hierarchy of classes, a dict from each node to its parent: predictions that are near misses at worst
     """
 
-    def __init__(self, budget: Any = "100kB", *, members: str = "full", past: bool = True, labels: Any = None):
+    def __init__(self, budget: Any = "100kB", *, members: str = "full", past: bool = True):
         self.budget = budget
         self.members = members
         self.past = past
-        self.labels = labels
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Start anew and learn the rows in their order."""

@@ -33,7 +33,7 @@ class Learner:
     papers; any other combination of kernel, loss, step and budget works as well.
 
     >>> import numpy as np, onkel
-    >>> learner = Learner(onkel.RBF(0.5), onkel.Hinge(), Implicit(eta=1.0, lam=0.0), Budget(16, "merge"))
+    >>> learner = Learner(onkel.RBF(0.5), onkel.Hinge(), onkel.Implicit(eta=1.0, lam=0.0), Budget(16, "merge"))
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> state, trace = learner.learn(learner.init(), X, np.sign(X[:, 0] * X[:, 1]))
     >>> state

@@ -259,7 +259,7 @@ class BackgroundSubtractor:
             "dtype": str(self._dtype) if self._dtype else None,
             "scalars": [m.scalars() for m in models],
             "arrays": {
-                f"{name}{i}": a if isinstance(a, np.ndarray) else a.get()
+                f"{name}{i}": a if type(a) is np.ndarray else a.get()
                 for i, m in enumerate(models)
                 for name, a in m.arrays().items()
             },

@@ -37,7 +37,7 @@ def test_a_lost_stream_is_opened_again_with_growing_pauses(monkeypatch, capsys):
     image = np.zeros((4, 4, 3), np.uint8)
     script = [["frame", "frame", "lost"], ["lost"], ["lost"], ["frame", "lost"], ["lost"], ["lost"], ["lost"]]
 
-    def connect(source, remote=False):
+    def connect(source, remote=False, limits=None):
         assert remote
         for what in script.pop(0):
             if what == "lost":
@@ -255,9 +255,9 @@ def test_reading_computing_and_writing_overlap(monkeypatch, pictures, tmp_path):
         if counts[what] == enough:
             event.set()
 
-    def unpacked(content):
+    def unpacked(content, *limits):
         count("read", read, 5)
-        return reading(content)
+        return reading(content, *limits)
 
     def apply(self, image):
         count("computed", computed, 3)
